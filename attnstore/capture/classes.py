@@ -1,0 +1,137 @@
+"""This file reads a configuration, chooses the class that loads it, and says what that class takes."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    AutoModelForTextEncoding,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.models.auto.modeling_auto import MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES, MODEL_MAPPING_NAMES
+
+from attnstore.capture.facts import Takes
+from attnstore.capture.families import family_of
+from attnstore.capture.quiet import quiet
+from attnstore.errors import BadInput, NotCaptured
+
+_REMEDY = "Check the name and the connection; a model in a folder or package needs neither"
+
+
+def read_config(name: str, place: Path | str, revision: str | None) -> PreTrainedConfig:
+    """The configuration at `place`; raises BadInput where there is none that transformers knows."""
+    if isinstance(place, Path) and revision:
+        raise BadInput(
+            f"loading {name}", f"revision {revision!r} of a folder", "a hub id", "Leave it out: a folder has its hashes"
+        )
+    if isinstance(place, Path) and not (place / "config.json").is_file():
+        raise BadInput(f"loading {name}", "there is no config.json", "a folder as save_pretrained writes it")
+    try:
+        with quiet():
+            config: PreTrainedConfig = AutoConfig.from_pretrained(place, **_where(place, revision))
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(f"reading the configuration of {name}", _first_line(error), remedy=_REMEDY) from error
+    return config
+
+
+def read_weights(
+    name: str, place: Path | str, commit: str | None, config: PreTrainedConfig, device: str
+) -> PreTrainedModel:
+    """The model in float32 and eager attention, on `device`.
+
+    Raises BadInput where the files do not give every weight: transformers would fill the rest with random numbers,
+    whose maps look like any others. A missing pooler is no matter; it comes after the last layer.
+    """
+    try:
+        with quiet():
+            model, report = auto_class(config).from_pretrained(
+                place,
+                config=config,
+                dtype=torch.float32,
+                attn_implementation="eager",
+                output_loading_info=True,
+                **_where(place, commit),
+            )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise BadInput(f"loading the weights of {name}", _first_line(error), remedy=_REMEDY) from error
+    lost = sorted(key for key in {*report["missing_keys"], *map(str, report["mismatched_keys"])} if "pooler" not in key)
+    if lost:
+        raise BadInput(
+            f"loading the weights of {name}",
+            f"{len(lost)} weights of {type(model).__name__} are not in its files or have another shape: {lost[0]}, …",
+            "every weight up to the last layer",
+            "The files belong to another model, or to only a part of this one",
+        )
+    moved: PreTrainedModel = model.to(device)
+    return moved
+
+
+def read_tokenizer(name: str, place: Path | str, commit: str | None) -> PreTrainedTokenizerBase:
+    """The tokenizer at `place`; raises BadInput where it cannot be loaded."""
+    try:
+        with quiet():
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(place, **_where(place, commit))
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise BadInput(f"loading the tokenizer of {name}", _first_line(error), remedy=_REMEDY) from error
+    return tokenizer
+
+
+def auto_class(config: PreTrainedConfig) -> Any:
+    """The transformers auto class that builds the bare model of a configuration."""
+    kind = config.model_type
+    named = (config.architectures or [""])[0]
+    if named and MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.get(kind) == named != MODEL_MAPPING_NAMES.get(kind):
+        return AutoModelForTextEncoding
+    return AutoModel if kind in MODEL_MAPPING_NAMES else AutoModelForSeq2SeqLM
+
+
+def takes(model: nn.Module, argument: str) -> bool:
+    """Whether the model's forward pass has such an argument."""
+    return argument in inspect.signature(model.forward).parameters
+
+
+def takes_target(model: nn.Module) -> bool:
+    """Whether it has a decoder that reads a second text."""
+    return takes(model, "decoder_input_ids")
+
+
+def reads(model: PreTrainedModel) -> Takes:
+    """What the model reads; raises NotCaptured for anything but text and images."""
+    if takes(model, "input_ids"):
+        return "text"
+    if takes(model, "pixel_values"):
+        return "pixels"
+    raise NotCaptured(
+        f"looking at what {type(model).__name__} reads",
+        f"it reads {model.main_input_name}",
+        "a model of text (input_ids) or of images (pixel_values)",
+    )
+
+
+def n_types_of(model: nn.Module, config: PreTrainedConfig) -> int:
+    """How many token types the model tells apart; 0 where it takes none.
+
+    GPT-2 takes `token_type_ids` too, but looks them up among its words: feeding zeros would change its maps.
+    """
+    if not takes(model, "token_type_ids"):
+        return 0
+    declared = family_of(config.model_type).token_types
+    return declared if declared is not None else int(getattr(config, "type_vocab_size", None) or 0)
+
+
+def _where(place: Path | str, revision: str | None) -> dict[str, Any]:
+    if isinstance(place, Path):
+        return {"local_files_only": True, "trust_remote_code": False}
+    return {"revision": revision or "main", "trust_remote_code": False}
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

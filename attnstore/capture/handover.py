@@ -1,0 +1,63 @@
+"""This file takes each map of one forward pass, checks it, hands it over and lets it go."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnstore.capture.facts import KindFacts
+from attnstore.errors import NotCaptured
+
+Receive = Callable[[str, int, NDArray[np.float32]], None]
+"""Called with kind, layer and weights [batch, head, query, key] as each layer finishes."""
+
+Shape = tuple[int, int, int, int]
+
+
+class Handover:
+    """The layers of one forward pass, numbered per kind in the order in which they come.
+
+    The number is counted and not read from the module: several families keep no `layer_idx`, and layers that share
+    parameters are one module.
+    """
+
+    def __init__(
+        self, model: str, shapes: Mapping[str, Shape], kinds: Mapping[str, KindFacts], receive: Receive
+    ) -> None:
+        self.shapes = shapes
+        self._doing = f"capturing the attention maps of {model}"
+        self._expected = {kind: kinds[kind].layers for kind in shapes}
+        self._taken = dict.fromkeys(shapes, 0)
+        self._receive = receive
+
+    def take(self, kind: str, weights: Tensor) -> None:
+        """Hands over the next layer of `kind`; raises NotCaptured on a map that is not [batch, head, query, key]."""
+        layer = self._taken.get(kind)
+        if layer is None:
+            raise NotCaptured(self._doing, f"a map of kind {kind!r}", f"only {', '.join(self.shapes)}")
+        if tuple(weights.shape) != self.shapes[kind]:
+            raise NotCaptured(
+                self._doing,
+                f"the {kind} map of layer {layer} has shape {list(weights.shape)}",
+                f"[batch, head, query, key] = {list(self.shapes[kind])}",
+                "Heads that differ between layers and maps that are not one weight per key cannot be stored",
+            )
+        self._taken[kind] = layer + 1
+        # Off the device at once: the maps of all layers together need not fit there.
+        self._receive(kind, layer, weights.detach().to("cpu", torch.float32).contiguous().numpy())
+
+    def finish(self) -> None:
+        """Raises NotCaptured unless every layer of every kind came; some models accept capture and give nothing."""
+        if self._taken != self._expected:
+            raise NotCaptured(
+                self._doing,
+                f"maps came from {_counts(self._taken)}",
+                _counts(self._expected),
+                "The model routes its attention elsewhere",
+            )
+
+
+def _counts(layers: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {kind} layers" for kind, count in layers.items())

@@ -1,0 +1,133 @@
+"""This file loads a model, or describes it from its configuration alone."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import torch
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from attnstore.capture.captor import Captor
+from attnstore.capture.classes import (
+    auto_class,
+    n_types_of,
+    read_config,
+    read_tokenizer,
+    read_weights,
+    reads,
+    takes_target,
+)
+from attnstore.capture.encode import Encoder
+from attnstore.capture.facts import KindFacts, ModelFacts
+from attnstore.capture.families import family_of
+from attnstore.capture.folder import model_files
+from attnstore.capture.locate import locate
+from attnstore.capture.quiet import quiet
+from attnstore.capture.roads import choose
+from attnstore.capture.stacks import declared_causal, kinds_of, max_length_of
+from attnstore.capture.target import start_of
+from attnstore.capture.whitespace import whole_pieces
+from attnstore.errors import BadInput, NotCaptured
+
+__all__ = ["Captor", "KindFacts", "ModelFacts", "describe", "load", "load_encoder"]
+
+Split = Literal["model", "whitespace"]
+"""Who splits a text into tokens: the model's own tokenizer, or blanks."""
+
+
+def describe(name: str, *, revision: str | None = None, hash_weights: bool = False) -> ModelFacts:
+    """What a model's configuration says of it; no weights are loaded, and `capture` is "".
+
+    `files` leaves the weights out unless `hash_weights`, which reads those of a folder once. Raises BadInput if there
+    is no such model, NotCaptured if its maps cannot be had.
+    """
+    place = locate(name)
+    config = read_config(name, place, revision)
+    model = _outline(config)
+    return _facts(name, config, model, _files(place, model, weights=hash_weights))
+
+
+def load_encoder(name: str, *, revision: str | None = None, tokens: Split = "model") -> Encoder:
+    """The encoder that `load` gives, without loading weights; raises BadInput for a model that reads images."""
+    place = locate(name)
+    config = read_config(name, place, revision)
+    model = _outline(config)
+    if reads(model) != "text":
+        raise BadInput(f"loading the tokenizer of {name}", "the model reads images", "a model that reads text")
+    return _encoder(name, place, _commit(place, config, revision), model, tokens, _files(place, model, weights=False))
+
+
+def load(name: str, *, revision: str | None = None, device: str = "cpu", tokens: Split = "model") -> Captor:
+    """A model ready for capture, in float32 and with dropout off, on the first road that gives the library's own maps.
+
+    `name` is a folder, `package:NAME/FOLDER` or a hub id; only a hub id may be downloaded, all of it at one commit.
+    With `tokens="whitespace"` whatever stands between blanks is looked up as one token, for texts that are not words
+    (reactions, proteins). Raises BadInput for a folder without configuration, weights or tokenizer and for files
+    that lack some of the weights, NotCaptured if no road works.
+    """
+    place = locate(name)
+    config = read_config(name, place, revision)
+    commit = _commit(place, config, revision)
+    files = _files(place, _outline(config), weights=True)
+    model = read_weights(name, place, commit, config, device)
+    facts = _facts(name, config, model, files)
+    encoder = _encoder(name, place, commit, model, tokens, files) if facts.takes == "text" else None
+    return choose(model, facts, encoder)
+
+
+def _outline(config: PreTrainedConfig) -> PreTrainedModel:
+    """The model without its numbers."""
+    with torch.device("meta"), quiet():
+        model: PreTrainedModel = auto_class(config).from_config(config)
+    return model
+
+
+def _commit(place: Path | str, config: PreTrainedConfig, revision: str | None) -> str | None:
+    # A branch may move between two downloads; the configuration's commit holds for the rest.
+    return None if isinstance(place, Path) else getattr(config, "_commit_hash", None) or revision
+
+
+def _files(place: Path | str, model: PreTrainedModel, *, weights: bool) -> Mapping[str, str]:
+    if not isinstance(place, Path):
+        return {}
+    return model_files(place, weights=weights, tokenizer=reads(model) == "text")
+
+
+def _encoder(
+    name: str,
+    place: Path | str,
+    commit: str | None,
+    model: PreTrainedModel,
+    tokens: Split,
+    files: Mapping[str, str],
+) -> Encoder:
+    tokenizer = read_tokenizer(name, place, commit)
+    if tokens == "whitespace":
+        tokenizer = whole_pieces(tokenizer)
+    return Encoder(tokenizer, n_types=n_types_of(model, model.config), start=start_of(model), files=files)
+
+
+def _facts(name: str, config: PreTrainedConfig, model: PreTrainedModel, files: Mapping[str, str]) -> ModelFacts:
+    family = family_of(config.model_type)
+    if family.refused:
+        raise NotCaptured(
+            f"finding the attention maps of {name} ({type(model).__name__})",
+            family.refused,
+            "maps [head, query, key]",
+            "Use a model with full attention",
+        )
+    two_stacks = takes_target(model)
+    causal = not two_stacks and declared_causal(model, config)
+    return ModelFacts(
+        name=name,
+        revision=getattr(config, "_commit_hash", None) or "",
+        files=files,
+        class_name=type(model).__name__,
+        model_type=config.model_type,
+        kinds=kinds_of(config, two_stacks=two_stacks, causal=causal),
+        max_length=max_length_of(model, config),
+        capture="",
+        dtype="float32",
+        row_sums=family.row_sums,
+        takes=reads(model),
+    )

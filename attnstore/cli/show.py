@@ -1,0 +1,50 @@
+"""This file is `attnstore show`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from attnstore.cli.options import reading, store_argument
+
+
+@click.command()
+@store_argument
+@click.argument("example")
+@click.option("--layer", type=int, required=True, help="Layer, from 0.")
+@click.option("--head", type=int, required=True, help="Head, from 0.")
+@click.option("--kind", help="encoder, decoder or cross; needed only where the store has several.")
+@click.option("--level", type=click.Choice(["token", "word"]), default="token", show_default=True)
+@click.option("--form", type=click.Choice(["terminal", "svg", "lines", "html"]), default="terminal", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there instead of standard output.")
+@reading
+def command(
+    store: Path,
+    example: str,
+    layer: int,
+    head: int,
+    kind: str | None,
+    level: str,
+    form: str,
+    output: Path | None,
+    snapshot: int | None,
+    tag: str | None,
+    expect: str | None,
+) -> None:
+    """Look at one attention map: EXAMPLE is a number, or a name given by the corpus.
+
+    \b
+    attnstore show gum.attn 12 --layer 7 --head 9 --level word
+    attnstore show gum.attn 12 --layer 7 --head 9 --form html -o map.html
+    """
+    from attnstore.show.map import draw
+    from attnstore.store.store import open as open_store
+
+    with open_store(store, snapshot=snapshot, tag=tag, expect=expect) as opened:
+        which: int | str = int(example) if example.isdigit() else example
+        found = opened.attention(example=which, kind=kind, layer=layer, head=head, level=level)  # type: ignore[arg-type]
+        text = draw(found, form, colour=output is None and sys.stdout.isatty())
+    if output is None:
+        click.echo(text)
+    else:
+        output.write_text(text, encoding="utf-8")

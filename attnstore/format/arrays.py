@@ -1,0 +1,189 @@
+"""This file writes the maps of one segment as sharded Zarr v3 arrays, chunk by chunk as they come.
+
+A shard of the sharding_indexed codec is its inner chunks in any order and an index at the end, so
+it can be appended to while the model runs. zarr-python writes a shard only from all of its cells at
+once: 100 MB and more for each layer in hand, against one chunk for each head here.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+import numcodecs
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+from zarr.codecs import BloscCodec, ZstdCodec
+
+from attnstore.format.quantise import Codes
+
+CHUNK_CELLS = 65_536
+SHARD_CELLS = 2**22
+SHARD_BYTES = 256 * 2**20
+SEGMENT_BYTES = 512 * 2**20
+"""Raw bytes of maps at which a segment closes; a larger example is a segment of its own."""
+
+_ABSENT = np.iinfo(np.uint64).max
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One array [layer, head, cell] of a segment; `kept_layers`, `kept_heads` None means all."""
+
+    layers: int
+    heads: int
+    cells: int
+    dtype: str
+    fill: float
+    kept_layers: tuple[int, ...] | None = None
+    kept_heads: tuple[int, ...] | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def chunk(self) -> int:
+        """Cells of an inner chunk."""
+        most = max(1, SHARD_BYTES // (self.heads * np.dtype(self.dtype).itemsize))
+        return min(CHUNK_CELLS, max(self.cells, 1), most)
+
+    @property
+    def shard(self) -> int:
+        """Cells of a shard: a whole number of chunks, within both limits, no more than the array needs."""
+        per_cell = self.heads * np.dtype(self.dtype).itemsize
+        most = max(1, min(SHARD_CELLS, SHARD_BYTES // per_cell) // self.chunk)
+        return self.chunk * min(most, -(-max(self.cells, 1) // self.chunk))
+
+
+def _compressors(dtype: str) -> list[Any]:
+    # The checksum of zstd is checked by every reader on whole and partial reads; crc32c as an inner
+    # codec is not (zarrs, partial reads).
+    tail = ZstdCodec(level=1, checksum=True)
+    if dtype == "uint8":
+        return [tail]
+    return [BloscCodec(cname="zstd", clevel=3, shuffle="bitshuffle", typesize=np.dtype(dtype).itemsize), tail]
+
+
+def _encode(codes: Codes) -> bytes:
+    data: Any = np.ascontiguousarray(codes)
+    if data.dtype.itemsize > 1:
+        data = numcodecs.Blosc("zstd", 3, numcodecs.Blosc.BITSHUFFLE).encode(data)
+    return bytes(numcodecs.Zstd(level=1, checksum=True).encode(data))
+
+
+class _LayerWriter:
+    """Appends the cells of one layer, all heads together, in run order."""
+
+    def __init__(self, folder: Path, spec: ArraySpec) -> None:
+        self.folder, self.spec = folder, spec
+        self.heads = tuple(range(spec.heads)) if spec.kept_heads is None else spec.kept_heads
+        self.buffer = np.full((len(self.heads), spec.chunk), spec.fill, spec.dtype)
+        self.filled = 0  # cells of the open chunk
+        self.cells = 0  # cells of the layer so far
+        self.file: BufferedWriter | None = None
+        self.index = np.empty(0, np.uint64)
+
+    def append(self, codes: Codes) -> None:
+        """Take `codes` [kept head, cell], the next cells of this layer."""
+        start, count = 0, codes.shape[1]
+        while start < count:
+            step = min(count - start, self.spec.chunk - self.filled)
+            self.buffer[:, self.filled : self.filled + step] = codes[:, start : start + step]
+            self.filled += step
+            self.cells += step
+            start += step
+            if self.filled == self.spec.chunk:
+                self._write_chunk()
+
+    def _write_chunk(self) -> None:
+        per_shard = self.spec.shard // self.spec.chunk
+        chunk = (self.cells - 1) // self.spec.chunk
+        if self.file is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.file = (self.folder / str(chunk // per_shard)).open("xb")
+            self.index = np.full((self.spec.heads, per_shard, 2), _ABSENT, np.uint64)
+        for row, head in enumerate(self.heads):
+            data = _encode(self.buffer[row])
+            self.index[head, chunk % per_shard] = (self.file.tell(), len(data))
+            self.file.write(data)
+        self.buffer[:] = self.spec.fill
+        self.filled = 0
+        if chunk % per_shard == per_shard - 1:
+            self._close_shard()
+
+    def _close_shard(self) -> None:
+        if self.file is None:
+            return
+        index = self.index.astype("<u8").tobytes()
+        self.file.write(index + google_crc32c.value(index).to_bytes(4, "little"))
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+        self.file = None
+
+    def close(self) -> None:
+        if self.filled:
+            self._write_chunk()
+        self._close_shard()
+
+    def abandon(self) -> None:
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
+
+class MapsWriter:
+    """Writes `maps.zarr` of one segment: a group with one array for each name in `specs`.
+
+    Holds one inner chunk for every layer and head; everything else is on disk already.
+    """
+
+    def __init__(self, path: Path, specs: Mapping[str, ArraySpec]) -> None:
+        self.specs = dict(specs)
+        group = zarr.create_group(path, zarr_format=3)
+        self._layers: dict[tuple[str, int], _LayerWriter] = {}
+        for name, spec in self.specs.items():
+            group.create_array(
+                name,
+                shape=(spec.layers, spec.heads, spec.cells),
+                chunks=(1, 1, spec.chunk),
+                shards=(1, spec.heads, spec.shard),
+                dtype=spec.dtype,
+                fill_value=spec.fill,
+                compressors=_compressors(spec.dtype),
+                dimension_names=("layer", "head", "cell"),
+                attributes={
+                    **spec.attributes,
+                    "kept_layers": None if spec.kept_layers is None else list(spec.kept_layers),
+                    "kept_heads": None if spec.kept_heads is None else list(spec.kept_heads),
+                },
+            )
+            for layer in range(spec.layers) if spec.kept_layers is None else spec.kept_layers:
+                self._layers[name, layer] = _LayerWriter(path / name / "c" / str(layer) / "0", spec)
+
+    def keeps(self, name: str, layer: int) -> bool:
+        """Whether this layer of the array is written."""
+        return (name, layer) in self._layers
+
+    def append(self, name: str, layer: int, codes: Codes) -> None:
+        """Take `codes` [kept head, cell]: the next cells of a layer, in run order."""
+        self._layers[name, layer].append(codes)
+
+    def close(self) -> None:
+        """Write what is buffered and every shard's index, synced to disk; check that no cell is missing."""
+        for (name, layer), writer in self._layers.items():
+            if writer.cells != self.specs[name].cells:
+                raise AssertionError(f"{name}, layer {layer}: {writer.cells} of {self.specs[name].cells} cells came")
+            writer.close()
+
+    def abandon(self) -> None:
+        """Close the files without finishing them; the caller deletes the folder."""
+        for writer in self._layers.values():
+            writer.abandon()
+
+
+def read_cells(array: "zarr.Array[Any]", layer: slice, head: slice, cell: slice) -> NDArray[Any]:
+    """Codes [layer, head, cell] of a slice. Slices only: on integers zarrs falls back to the slow path."""
+    return np.asarray(array[layer, head, cell])

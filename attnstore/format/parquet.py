@@ -1,0 +1,79 @@
+"""This file writes the Parquet tables of one segment or addition, row group by row group."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from attnstore.format import names
+from attnstore.format.tables import TABLES
+
+ROW_GROUP_BYTES = 16 * 2**20
+"""Rows are held until they make a row group of about this size."""
+
+
+class TableWriter:
+    """Writes one table into a folder. The file appears with the first row; without rows there is none."""
+
+    def __init__(self, folder: Path, table: str) -> None:
+        self.path = folder / names.parquet_name(table)
+        self.schema = TABLES[table]
+        self.rows = 0
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
+        self._writer: pq.ParquetWriter | None = None
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Take rows of the table's schema."""
+        if not batch.num_rows:
+            return
+        self.rows += batch.num_rows
+        self._held.append(batch)
+        self._held_bytes += batch.nbytes
+        if self._held_bytes >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def append_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Take rows as mappings; a key that is absent is null."""
+        self.append(pa.RecordBatch.from_pylist(list(rows), schema=self.schema))
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self.path, self.schema, **_options(self.schema))
+        self._writer.write_table(pa.Table.from_batches(self._held))
+        self._held, self._held_bytes = [], 0
+
+    def close(self) -> int:
+        """Write what is held and the footer; the number of rows."""
+        self._flush()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        return self.rows
+
+    def abandon(self) -> None:
+        """Close the file without what is held; the caller deletes the folder."""
+        self._held = []
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def _options(schema: pa.Schema) -> dict[str, Any]:
+    # Dictionaries pay for text and small numbers; sums in float64 shrink when their bytes are split.
+    split = [field.name for field in schema if pa.types.is_float64(field.type)]
+    return {
+        "compression": "zstd",
+        "compression_level": 3,
+        "write_page_checksum": True,
+        "use_dictionary": [name for name in _leaves(schema) if name not in split],
+        "column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT") or None,
+    }
+
+
+def _leaves(schema: pa.Schema) -> list[str]:
+    return [f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name for field in schema]

@@ -1,0 +1,84 @@
+"""This file gathers the facts of one batch, layer by layer, into rows of the three fact tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from attnstore.format.manifest import Kind
+from attnstore.format.tables import HEAD_FACTS, TABLES, TOKEN_FACTS, WORD_FACTS
+from attnstore.job.rows import Placed
+from attnstore.reduce.facts import Facts
+
+_TOKEN = [field.name for field in TOKEN_FACTS][3:]
+_WORD = [field.name for field in WORD_FACTS][3:]
+_HEAD = [field.name for field in HEAD_FACTS][4:]
+_DTYPES = {pa.int32(): np.dtype(np.int32), pa.float16(): np.dtype(np.float16), pa.float64(): np.dtype(np.float64)}
+
+
+class BatchFacts:
+    """The facts of one kind over one batch: arrays [row, layer, head], filled by `take`, given by `tables`."""
+
+    def __init__(self, kind: str, shape: Kind, batch: Sequence[Placed]) -> None:
+        self.kind, self.shape = kind, shape
+        self.batch = [item for item in batch if kind in item.frames]
+        self.tokens = [len(item.frames[kind].queries) for item in self.batch]
+        self.words = [item.frames[kind].queries.n_words for item in self.batch]
+        heads = (shape.layers, shape.heads)
+        self._token = {name: np.zeros((sum(self.tokens), *heads), _item(TOKEN_FACTS, name)) for name in _TOKEN}
+        self._word = {name: np.zeros((sum(self.words), *heads), _item(WORD_FACTS, name)) for name in _WORD}
+        self._head = {name: np.zeros((len(self.batch), *heads)) for name in _HEAD}
+
+    def take(self, layer: int, facts: Sequence[Facts]) -> None:
+        """Take the facts of one layer, one for each example of the batch, in order."""
+        for column, (table, name) in (
+            *((self._token[n], ("tokens", n)) for n in _TOKEN),
+            *((self._word[n], ("words", n)) for n in _WORD),
+        ):
+            column[:, layer] = np.concatenate([getattr(item, table)[name] for item in facts], axis=1).T
+        for name in _HEAD:
+            self._head[name][:, layer] = [item.heads[name] for item in facts]
+
+    def tables(self) -> dict[str, pa.RecordBatch]:
+        """One batch of rows for each fact table."""
+        numbers = np.array([item.number for item in self.batch], np.int32)
+        token = self._listed("token_facts", numbers, self.tokens, self._token)
+        word = self._listed("word_facts", numbers, self.words, self._word)
+        layers, heads = self.shape.layers, self.shape.heads
+        per_example = layers * heads
+        columns: list[pa.Array] = [
+            pa.array(np.repeat(numbers, per_example)),
+            pa.array([self.kind] * (len(numbers) * per_example), pa.string()),
+            pa.array(np.tile(np.repeat(np.arange(layers, dtype=np.int16), heads), len(numbers))),
+            pa.array(np.tile(np.arange(heads, dtype=np.int16), len(numbers) * layers)),
+        ]
+        columns += [pa.array(self._head[name].ravel(), from_pandas=True) for name in _HEAD]  # NaN is null
+        return {
+            "token_facts": token,
+            "word_facts": word,
+            "head_facts": pa.RecordBatch.from_arrays(columns, schema=HEAD_FACTS),
+        }
+
+    def _listed(
+        self, table: str, numbers: NDArray[np.int32], counts: list[int], values: Mapping[str, NDArray[Any]]
+    ) -> pa.RecordBatch:
+        schema, rows, width = TABLES[table], sum(counts), self.shape.layers * self.shape.heads
+        index = np.concatenate([np.arange(count, dtype=np.int32) for count in counts] or [np.zeros(0, np.int32)])
+        columns: list[pa.Array] = [
+            pa.array(np.repeat(numbers, counts)),
+            pa.array([self.kind] * rows, pa.string()),
+            pa.array(index),
+        ]
+        offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * width)
+        for name in schema.names[3:]:
+            flat = values[name].reshape(-1)
+            absent = flat < 0 if flat.dtype == np.int32 else None
+            items = pa.array(flat, mask=absent if absent is not None and absent.any() else None)
+            columns.append(pa.ListArray.from_arrays(offsets, items, type=schema.field(name).type))
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _item(schema: pa.Schema, name: str) -> np.dtype[Any]:
+    return _DTYPES[schema.field(name).type.value_type]

@@ -1,0 +1,90 @@
+"""This file decides which cells of the maps are stored and where: all, chosen layers and heads, top-k, or none."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnstore.format.arrays import ArraySpec, MapsWriter
+from attnstore.format.manifest import Kind, StoreInfo
+from attnstore.format.names import KINDS
+from attnstore.format.quantise import PRECISIONS
+from attnstore.job.rows import Placed
+from attnstore.reduce.axes import Frame
+
+BLOCK_CELLS = 2**20
+"""Cells, over all heads, that are rounded at a time: long inputs must not double in memory."""
+
+
+class KeepMaps:
+    """Where each example's cells lie, and how a layer's map becomes codes."""
+
+    def __init__(self, info: StoreInfo) -> None:
+        self.kinds, self.kept = info.kinds, info.kept
+        self.precision = PRECISIONS[info.precision]
+
+    def plan(self, placed: Sequence[Placed]) -> tuple[dict[int, dict[str, int | None]], dict[str, ArraySpec]]:
+        """First cell of every example and kind, in run order, and the arrays that hold them."""
+        first: dict[int, dict[str, int | None]] = {item.number: dict.fromkeys(KINDS) for item in placed}
+        specs: dict[str, ArraySpec] = {}
+        if self.kept.maps == "none":
+            return first, specs
+        for name, kind in self.kinds.items():
+            cells = rows = 0
+            for item in placed:
+                frame = item.frames.get(name)
+                if frame is not None:
+                    first[item.number][name] = cells
+                    cells += len(frame.queries) * (self.kept.topk or len(frame.keys))
+                    rows += len(frame.queries)
+            specs |= self._specs(name, kind, cells, rows)
+        return first, specs
+
+    def _specs(self, name: str, kind: Kind, cells: int, rows: int) -> dict[str, ArraySpec]:
+        layers, heads = (
+            None if kept is None else tuple(number for number in kept if number < most)
+            for kept, most in ((self.kept.layers, kind.layers), (self.kept.heads, kind.heads))
+        )
+
+        def spec(cells: int, dtype: str, fill: float, meaning: Mapping[str, str]) -> ArraySpec:
+            return ArraySpec(kind.layers, kind.heads, cells, dtype, fill, layers, heads, attributes=meaning)
+
+        codes = {"precision": self.precision.name, "formula": self.precision.formula}
+        if self.kept.topk is None:
+            return {name: spec(cells, self.precision.dtype, self.precision.fill, codes)}
+        return {
+            f"{name}_topk_key": spec(cells, "uint32", 2**32 - 1, {"formula": "key token"}),
+            f"{name}_topk_weight": spec(cells, self.precision.dtype, self.precision.fill, codes),
+            f"{name}_topk_rest": spec(rows, "float32", float("nan"), {"formula": "weight of the row not kept"}),
+        }
+
+    def append(self, maps: MapsWriter, kind: str, layer: int, weights: NDArray[np.float32], frame: Frame) -> None:
+        """Round one example's map [head, query, key] and append it, a block of queries at a time."""
+        topk = self.kept.topk
+        if not maps.keeps(f"{kind}_topk_key" if topk else kind, layer):
+            return
+        if self.kept.heads is not None:
+            weights = weights[[head for head in self.kept.heads if head < len(weights)]]
+        heads, queries, keys = weights.shape
+        step = max(1, BLOCK_CELLS // (heads * keys))
+        for start in range(0, queries, step):
+            block = weights[:, start : start + step]
+            if topk is None:
+                codes = self.precision.encode(np.ascontiguousarray(block))
+                maps.append(kind, layer, codes.reshape(heads, -1))
+            else:
+                self._append_topk(maps, kind, layer, block, topk)
+
+    def _append_topk(self, maps: MapsWriter, kind: str, layer: int, block: NDArray[np.float32], topk: int) -> None:
+        heads, queries, keys = block.shape
+        n = min(topk, keys)
+        # Descending weight, the lowest key first on a tie: a stable sort of the negated row.
+        key = np.argsort(-block, axis=2, kind="stable")[:, :, :n]
+        weight = np.take_along_axis(block, key, axis=2)
+        rest = np.clip(block.sum(axis=2, dtype=np.float64) - weight.sum(axis=2, dtype=np.float64), 0.0, None)
+        padded_key = np.full((heads, queries, topk), 2**32 - 1, np.uint32)
+        padded_weight = np.zeros((heads, queries, topk), np.float32)
+        padded_key[:, :, :n], padded_weight[:, :, :n] = key, weight
+        maps.append(f"{kind}_topk_key", layer, padded_key.reshape(heads, -1))
+        maps.append(f"{kind}_topk_weight", layer, self.precision.encode(padded_weight).reshape(heads, -1))
+        maps.append(f"{kind}_topk_rest", layer, rest.astype(np.float32))

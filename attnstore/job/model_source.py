@@ -1,0 +1,101 @@
+"""This file runs a transformer as the source of maps. It is imported only when a recipe names a model."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from attnstore.errors import BadInput, MissingExtra
+from attnstore.format.manifest import Kind
+from attnstore.job.prepare import Preparer
+from attnstore.job.recipe import Recipe
+from attnstore.job.source import Facts, Prepared, Receive
+from attnstore.text.example import Skipped
+from attnstore.text.parse import Parser, load_parser
+
+try:
+    from attnstore.capture.check import check
+    from attnstore.capture.encode import Encoder, collate
+    from attnstore.capture.model import Captor, describe, load, load_encoder
+except ImportError as error:
+    if (error.name or "").partition(".")[0] not in ("torch", "transformers", "tokenizers"):
+        raise
+    raise MissingExtra("loading a model", str(error.name), "ingest") from error
+
+DEFAULT_LENGTH = 512
+"""Longest input, special tokens included, where the recipe does not say and the model allows it."""
+
+
+class ModelSource:
+    """Maps of one model over one text corpus. Weights are loaded by `start`, not before."""
+
+    def __init__(self, recipe: Recipe, device: str) -> None:
+        self.recipe, self.device = recipe, device
+        name, revision = recipe.model.name, recipe.model.revision or None
+        self.described = describe(name, revision=revision)
+        self.encoder: Encoder = load_encoder(name, revision=revision)
+        words = recipe.words.source
+        self.parser: Parser | None = load_parser(words) if words.startswith("spacy:") else None
+        annotate = self.parser.annotate if self.parser else None
+        self.preparer = Preparer(recipe, self.encoder, self._longest(), annotate)
+        self.captor: Captor | None = None
+
+    def _longest(self) -> int:
+        asked, most = self.recipe.encode.max_length, self.described.max_length
+        if asked and most and asked > most:
+            raise BadInput(
+                "reading encode.max_length", f"{asked}", f"{most} at most, which is what {self.recipe.model.name} takes"
+            )
+        return asked or min(most or DEFAULT_LENGTH, DEFAULT_LENGTH)
+
+    @property
+    def facts(self) -> Facts:
+        """Model, tokenizer, parser and kinds, from the configuration alone."""
+        known = self.described
+        model = {
+            "name": known.name,
+            "revision": known.revision,
+            "files": dict(known.files),
+            "class": known.class_name,
+            "type": known.model_type,
+            "dtype": known.dtype,
+            "max_length": known.max_length,
+            "row_sums": known.row_sums,
+            "longest_input": self.preparer.longest,
+        }
+        kinds = {
+            name: Kind(kind.layers, kind.heads, kind.kv_heads, kind.queries, kind.keys, kind.causal)
+            for name, kind in known.kinds.items()
+        }
+        return Facts(model, dict(self.encoder.facts), kinds, dict(self.parser.facts) if self.parser else {})
+
+    def examples(self) -> Iterator[Prepared | Skipped]:
+        """The corpus in order; BadInput where gold words are asked for and an example has none at all."""
+        for item in self.preparer.examples():
+            if isinstance(item, Prepared) and self.recipe.words.source == "gold" and not item.example.words:
+                raise BadInput(
+                    f"reading {item.example.where}",
+                    "no words",
+                    'words with every example, since words.source = "gold"',
+                    'Set words.source = "none", or name a parser: "spacy:en_core_web_sm"',
+                )
+            yield item
+
+    def annotate(self, batch: Sequence[Prepared]) -> list[Prepared]:
+        """The same examples with the parser's words, where a parser is named and has not run yet."""
+        if self.parser is None or self.recipe.words.feed == "joined_words":
+            return list(batch)
+        parsed = self.parser.annotate(item.example for item in batch)
+        return [dataclasses.replace(item, example=example) for item, example in zip(batch, parsed, strict=True)]
+
+    def start(self, sample: Sequence[Prepared]) -> Mapping[str, Any]:
+        """Load the weights and compare captured maps with the library's own on at most two examples."""
+        self.captor = load(self.recipe.model.name, revision=self.recipe.model.revision or None, device=self.device)
+        difference = check(self.captor, [(item.source, item.target) for item in sample])
+        return {"capture": self.captor.facts.capture, "largest_difference": difference}
+
+    def capture(self, batch: Sequence[Prepared], receive: Receive) -> None:
+        """One forward pass over the batch."""
+        assert self.captor is not None, "start() comes first"
+        targets = [item.target for item in batch if item.target is not None]
+        inputs = collate([item.source for item in batch], targets or None, self.encoder.pad_id)
+        self.captor.run(inputs, receive)

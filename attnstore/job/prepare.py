@@ -1,0 +1,146 @@
+"""This file brings the examples of a text corpus into the shape in which the model reads them."""
+
+import dataclasses
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from attnstore.errors import BadInput
+from attnstore.job.recipe import Recipe
+from attnstore.job.source import Prepared
+from attnstore.text.corpus import Corpus, read
+from attnstore.text.encoded import Encoded
+from attnstore.text.example import Example, Skipped
+from attnstore.text.join import join_words
+from attnstore.text.pack import cut_windows, pack_pairs, pack_sentences, truncate
+
+Annotate = Callable[[Iterable[Example]], Iterator[Example]]
+
+
+class Tokenizer(Protocol):
+    """What preparing needs of a tokenizer."""
+
+    def spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """Characters of each token of a text, without special tokens."""
+        ...
+
+    def n_special(self, pair: bool) -> int:
+        """Special tokens that go round one text, or a pair."""
+        ...
+
+    def encode(self, text: str, second: str | None = None, *, part_ids: str = "true") -> Encoded:
+        """The tokens of a text or a pair as the model reads them."""
+        ...
+
+    def encode_target(self, text: str) -> Encoded:
+        """The tokens of a text as the model's decoder reads them."""
+        ...
+
+
+def corpus_paths(recipe: Recipe) -> tuple[Path, ...]:
+    """The files of a recipe's corpus: globs resolved and sorted, relative to the recipe. BadInput for no match."""
+    found: list[Path] = []
+    for pattern in recipe.corpus.path:
+        if pattern == "-":
+            found.append(_spooled_stdin())
+            continue
+        place = recipe.folder / pattern
+        if any(letter in pattern for letter in "*?["):
+            root = Path(place.anchor)
+            matches = sorted(root.glob(str(place.relative_to(root))) if place.anchor else Path().glob(str(place)))
+            if not matches:
+                raise BadInput("looking for the corpus", f"no file matches {pattern}", f"files under {recipe.folder}")
+            found += matches
+        else:
+            found.append(place)
+    return tuple(found)
+
+
+def _spooled_stdin() -> Path:
+    # A corpus is read twice: once to plan, once to run.
+    with tempfile.NamedTemporaryFile(prefix="stdin-", suffix=".txt", delete=False) as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return Path(file.name)
+
+
+class Preparer:
+    """Reads, joins, packs, cuts and tokenizes the examples of one recipe.
+
+    `annotate` adds a parser's words; it runs here only if the words are fed joined, since then they
+    decide the text.
+    """
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, longest: int, annotate: Annotate | None) -> None:
+        self.recipe, self.tokenizer, self.longest, self.annotate = recipe, tokenizer, longest, annotate
+        keys = recipe.corpus
+        self.corpus = Corpus(keys.kind, corpus_paths(recipe), keys.unit, keys.columns)
+
+    def examples(self) -> Iterator[Prepared | Skipped]:
+        """The corpus in order, each example short enough for the model."""
+        stream: Iterator[Example | Skipped] = map(self._with_wanted_words, read(self.corpus))
+        if self.recipe.words.feed == "joined_words":
+            stream = self._joined(stream)
+        keys, skipped = self.recipe.corpus, list[Skipped]()
+        if keys.kind == "pairs":
+            room = self.longest - self.tokenizer.n_special(True)
+            stream = pack_pairs(_examples(stream, skipped), self.tokenizer.spans, room, seed=keys.seed)
+        elif keys.unit == "window":
+            room = self.longest - self.tokenizer.n_special(False)
+            stream = pack_sentences(_examples(stream, skipped), self.tokenizer.spans, room)
+        for item in stream:
+            yield from _emptied(skipped)
+            if isinstance(item, Skipped):
+                yield item
+            else:
+                yield from self._fitted(item)
+        yield from _emptied(skipped)
+
+    def _with_wanted_words(self, item: Example | Skipped) -> Example | Skipped:
+        if isinstance(item, Skipped) or self.recipe.words.source == "gold":
+            return item
+        return dataclasses.replace(item, words=(), target_words=(), mentions=(), links=())
+
+    def _joined(self, stream: Iterator[Example | Skipped]) -> Iterator[Example | Skipped]:
+        for item in stream:
+            if isinstance(item, Skipped):
+                yield item
+            else:
+                (example,) = self.annotate([item]) if self.annotate else (item,)
+                yield join_words(example)
+
+    def _fitted(self, example: Example) -> Iterator[Prepared | Skipped]:
+        source, target = self._encode(example)
+        if not any(part is not None for part in source.parts):
+            yield Skipped(example.name, "no token in its text", example.where)
+        elif len(source) <= self.longest and (target is None or len(target) <= self.longest):
+            yield Prepared(example, source, target)
+        elif self.recipe.encode.long == "skip":
+            length = max(len(source), len(target) if target else 0)
+            yield Skipped(example.name, f"{length} tokens, more than {self.longest}", example.where)
+        elif self.recipe.encode.long == "window" and example.second is None and example.target is None:
+            for window in cut_windows(example, self.tokenizer.spans, self.longest - self.tokenizer.n_special(False)):
+                yield Prepared(window, self._encode(window)[0], None, "window")
+        else:
+            room = self.longest - self.tokenizer.n_special(example.second is not None)
+            shorter = truncate(example, self.tokenizer.spans, room)
+            yield Prepared(shorter, *self._encode(shorter), cut="truncated")
+
+    def _encode(self, example: Example) -> tuple[Encoded, Encoded | None]:
+        source = self.tokenizer.encode(example.text, example.second, part_ids=self.recipe.encode.part_ids)
+        return source, None if example.target is None else self.tokenizer.encode_target(example.target)
+
+
+def _examples(stream: Iterator[Example | Skipped], skipped: list[Skipped]) -> Iterator[Example]:
+    for item in stream:
+        if isinstance(item, Skipped):
+            skipped.append(item)
+        else:
+            yield item
+
+
+def _emptied(skipped: list[Skipped]) -> Iterator[Skipped]:
+    while skipped:
+        yield skipped.pop(0)

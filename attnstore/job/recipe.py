@@ -1,0 +1,221 @@
+"""This file reads a recipe: the TOML that says what to ingest, with which model, and what to keep."""
+
+import difflib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from attnstore.errors import BadInput
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "corpus.kind": ("lines", "pairs", "conllu", "jsonl", "table", "arrays"),
+    "corpus.unit": ("sentence", "window"),
+    "words.feed": ("raw_text", "joined_words"),
+    "encode.long": ("window", "truncate", "skip"),
+    "encode.part_ids": ("true", "zeros"),
+    "keep.precision": ("standard", "exact", "compact"),
+    "keep.facts": ("standard", "none"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusKeys:
+    """What to read. `path` is relative to the recipe and may hold globs; "-" is standard input."""
+
+    kind: str
+    path: tuple[str, ...]
+    licence: str = ""
+    unit: str = "sentence"
+    columns: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelKeys:
+    """Which model: a hub id, a folder, or "package:NAME/FOLDER"; for `arrays` just the name to record."""
+
+    name: str
+    revision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WordsKeys:
+    """Where words come from (gold, spacy:PIPELINE, none) and how they reach the model."""
+
+    source: str = "none"
+    feed: str = "raw_text"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeKeys:
+    """How texts become tokens. `max_length` counts special tokens; 0 means what the model takes, 512 at most."""
+
+    max_length: int = 0
+    long: str = "window"
+    part_ids: str = "true"
+
+
+@dataclass(frozen=True, slots=True)
+class KeepKeys:
+    """What to keep. `maps` is all, topk:N or none; empty `layers`, `heads` mean every one."""
+
+    precision: str = "standard"
+    maps: str = "all"
+    layers: tuple[int, ...] = ()
+    heads: tuple[int, ...] = ()
+    facts: str = "standard"
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def topk(self) -> int | None:
+        """N of topk:N; None otherwise."""
+        return int(self.maps.removeprefix("topk:")) if self.maps.startswith("topk:") else None
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One reproducible ingest. `folder` is where relative paths begin and is not part of the record."""
+
+    corpus: CorpusKeys
+    model: ModelKeys
+    words: WordsKeys = field(default_factory=WordsKeys)
+    encode: EncodeKeys = field(default_factory=EncodeKeys)
+    keep: KeepKeys = field(default_factory=KeepKeys)
+    title: str = ""
+    folder: Path = Path()
+
+    @classmethod
+    def read(cls, path: str | Path, overrides: Mapping[str, object] | None = None) -> "Recipe":
+        """The recipe in a TOML file; `overrides` such as {"model.name": …} replace single keys.
+
+        BadInput names the file and the key; an unknown key names the nearest valid one.
+        """
+        path = Path(path)
+        doing = f"reading the recipe {path}"
+        try:
+            value = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise BadInput(doing, "no such file", remedy="`attnstore demo` shows one that runs") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+            raise BadInput(doing, str(error), "a TOML file in UTF-8") from error
+        return cls.build(value, overrides, folder=path.parent, doing=doing)
+
+    @classmethod
+    def build(
+        cls,
+        value: Mapping[str, Any],
+        overrides: Mapping[str, object] | None = None,
+        *,
+        folder: Path = Path(),
+        doing: str = "reading a recipe",
+    ) -> "Recipe":
+        """The recipe in a nested mapping shaped like the TOML."""
+        tables = {name: dict(table) if isinstance(table, Mapping) else table for name, table in value.items()}
+        for key, replacement in (overrides or {}).items():
+            table, _, name = key.rpartition(".")
+            place = tables.setdefault(table, {}) if table else tables
+            if not isinstance(place, dict):
+                raise BadInput(doing, f"the key {key!r}", f"{table!r} to be a table")
+            place[name] = replacement
+        parts = {f.name: f.type for f in fields(cls) if f.name != "folder"}
+        _known(doing, tables, list(parts), "")
+        built: dict[str, Any] = {"folder": folder, "title": _typed(doing, "title", str, tables.get("title", ""))}
+        for name, kind in _TABLES.items():
+            built[name] = _table(doing, name, kind, tables.get(name, {}))
+        return _checked(doing, cls(**built))
+
+    def record(self) -> dict[str, Any]:
+        """The recipe as it is kept in store.json: every key, defaults filled in."""
+        value = asdict(self)
+        del value["folder"]
+        return value
+
+
+_TABLES: dict[str, type] = {
+    "corpus": CorpusKeys,
+    "model": ModelKeys,
+    "words": WordsKeys,
+    "encode": EncodeKeys,
+    "keep": KeepKeys,
+}
+
+
+def parse_overrides(settings: Sequence[str]) -> dict[str, object]:
+    """{"model.name": …} from words such as model.name=bert-base-uncased; the value is TOML, else plain text."""
+    overrides: dict[str, object] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise BadInput(f"reading --set {setting}", "no '='", "key=value, such as model.name=bert-base-uncased")
+        try:
+            overrides[key] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            overrides[key] = text
+    return overrides
+
+
+def keys() -> list[tuple[str, str, Any]]:
+    """(key, type, default) of every key of a recipe, in order, for the documentation; MISSING marks required ones."""
+    rows: list[tuple[str, str, Any]] = [("title", "str", "")]
+    for name, kind in _TABLES.items():
+        for f in fields(kind):
+            default = f.default if f.default_factory is MISSING else f.default_factory()
+            rows.append((f"{name}.{f.name}", getattr(f.type, "__name__", str(f.type)), default))
+    return rows
+
+
+def _known(doing: str, found: Mapping[str, Any], valid: list[str], prefix: str) -> None:
+    for key in found:
+        if key not in valid:
+            near = difflib.get_close_matches(key, valid, 1, 0.5)
+            hint = f"Did you mean {prefix}{near[0]}?" if near else f"Valid keys: {', '.join(valid)}"
+            raise BadInput(doing, f"the unknown key {prefix}{key}", remedy=hint)
+
+
+def _table(doing: str, name: str, kind: type, value: object) -> Any:
+    if not isinstance(value, Mapping):
+        raise BadInput(doing, f"{name} = {value!r}", f"a table [{name}]")
+    valid = {f.name: f for f in fields(kind)}
+    _known(doing, value, list(valid), f"{name}.")
+    for key, f in valid.items():
+        if f.default is MISSING and f.default_factory is MISSING and key not in value:
+            raise BadInput(doing, f"no {name}.{key}", remedy=f"Add {key} = … under [{name}]")
+    return kind(**{key: _typed(doing, f"{name}.{key}", valid[key].type, given) for key, given in value.items()})
+
+
+def _typed(doing: str, key: str, kind: Any, value: object) -> object:
+    if get_origin(kind) is tuple:
+        items = [value] if isinstance(value, str | int) and not isinstance(value, bool) else value
+        if not isinstance(items, list | tuple):
+            raise BadInput(doing, f"{key} = {value!r}", "a list")
+        return tuple(_typed(doing, key, get_args(kind)[0], item) for item in items)
+    if get_origin(kind) is not None:
+        if not isinstance(value, Mapping):
+            raise BadInput(doing, f"{key} = {value!r}", "a table")
+        return {str(name): _typed(doing, f"{key}.{name}", str, item) for name, item in value.items()}
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise BadInput(doing, f"{key} = {value!r}", {"str": "text", "int": "a whole number"}[kind.__name__])
+    choices = _CHOICES.get(key)
+    if choices and value not in choices:
+        raise BadInput(doing, f"{key} = {value!r}", f"one of {', '.join(choices)}")
+    return value
+
+
+def _checked(doing: str, recipe: Recipe) -> Recipe:
+    source, keep = recipe.words.source, recipe.keep
+    if source not in ("gold", "none") and not source.startswith("spacy:"):
+        raise BadInput(doing, f"words.source = {source!r}", "gold, none or spacy:PIPELINE")
+    if source == "none" and recipe.words.feed == "joined_words":
+        raise BadInput(doing, 'words.feed = "joined_words" without words', 'words.source = "gold" or "spacy:PIPELINE"')
+    word, _, number = keep.maps.partition(":")
+    if keep.maps not in ("all", "none") and not (word == "topk" and number.isdigit() and 0 < int(number) < 65536):
+        raise BadInput(doing, f"keep.maps = {keep.maps!r}", "all, none or topk:N with N from 1 to 65535")
+    if keep.evidence:
+        raise BadInput(doing, f"keep.evidence = {list(keep.evidence)}", "an empty list: this release keeps none")
+    if recipe.encode.max_length < 0:
+        raise BadInput(doing, f"encode.max_length = {recipe.encode.max_length}", "0 or more")
+    if recipe.corpus.unit == "window" and recipe.corpus.kind != "conllu":
+        raise BadInput(doing, 'corpus.unit = "window"', 'corpus.kind = "conllu"')
+    return recipe

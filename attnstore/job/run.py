@@ -1,0 +1,185 @@
+"""This file runs a plan: every segment that is not there yet, then the snapshot that makes them visible."""
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tqdm import tqdm
+
+from attnstore.errors import BadInput, NoSpace
+from attnstore.format import names
+from attnstore.format.commit import commit, in_work, publish, published, seal, snapshots, stage, write_once
+from attnstore.format.manifest import StoreInfo, read_store, store_to_json
+from attnstore.job.card import write_card
+from attnstore.job.plan import Plan, make_plan
+from attnstore.job.recipe import Recipe
+from attnstore.job.segment import Segment, fill
+from attnstore.job.source import Prepared, Source
+from attnstore.job.sources import source_for
+from attnstore.store.store import Store
+from attnstore.store.store import open as open_store
+from attnstore.text.example import Skipped
+
+SNAPSHOT_SECONDS = 60.0
+"""A run makes a snapshot at most this often, and one at its end."""
+
+SPACE_LEFT = 64 * 2**20
+"""Bytes that must stay free on the disk."""
+
+
+def estimate(recipe: Recipe | str | Path) -> Plan:
+    """What an ingest would store and need. The corpus is tokenized; no model weights are loaded."""
+    recipe = recipe if isinstance(recipe, Recipe) else Recipe.read(recipe)
+    return make_plan(recipe, source_for(recipe))
+
+
+def ingest(recipe: Recipe | str | Path, store: str | Path, *, device: str = "cpu") -> Store:
+    """Run a recipe into the store at `store`, and return it opened.
+
+    The same call resumes an interrupted run; several may work on one store at once. BadInput where the
+    folder holds a store of another recipe, corpus or model; NoSpace where the disk cannot hold it.
+    """
+    recipe = recipe if isinstance(recipe, Recipe) else Recipe.read(recipe)
+    source, root = source_for(recipe, device), Path(store)
+    plan = make_plan(recipe, source)
+    with _full_disk_named(root):
+        _begin(root, plan)
+        _run(root, plan.info, source)
+        write_card(root)
+    return open_store(root)
+
+
+def _begin(root: Path, plan: Plan) -> None:
+    if root.exists() and not root.is_dir():
+        raise BadInput(f"ingesting into {root}", "a file of that name", "a folder, or nothing")
+    foreign = [path.name for path in root.iterdir() if not path.name.startswith(names.STAGING)] if root.is_dir() else []
+    if foreign and not (root / names.STORE).exists():
+        raise BadInput(f"ingesting into {root}", f"a folder that holds {foreign[0]}", "an empty folder, or a store")
+    root.mkdir(parents=True, exist_ok=True)
+    done = published(root, names.SEGMENTS)
+    share = 1 - len(done) / len(plan.info.segments)
+    need, free = int((plan.map_bytes + plan.fact_bytes) * share), shutil.disk_usage(root).free
+    if need + SPACE_LEFT > free:
+        raise NoSpace(
+            f"ingesting into {root}",
+            f"about {need / 2**20:,.0f} MiB to write and {free / 2**20:,.0f} MiB free",
+            remedy="Free some, or keep less: keep.precision, keep.layers or keep.maps",
+        )
+    if not write_once(root / names.STORE, store_to_json(plan.info)):
+        _same_store(root, read_store(root), plan.info)
+
+
+def _same_store(root: Path, there: StoreInfo, wanted: StoreInfo) -> None:
+    if there.store_id == wanted.store_id:
+        return
+    different = [
+        f"{section}.{key}: {mine!r} in the store, {yours!r} now"
+        for section in ("recipe", "model", "tokenizer", "parser", "corpus")
+        for key, mine, yours in _differences(getattr(there, section), getattr(wanted, section))
+    ]
+    raise BadInput(
+        f"ingesting into {root}",
+        "the store was made by another recipe, corpus or model: " + ("; ".join(different[:3]) or "another plan"),
+        remedy="Name another folder, or delete this one",
+    )
+
+
+def _differences(there: object, wanted: object, key: str = "") -> Iterator[tuple[str, object, object]]:
+    if isinstance(there, dict) and isinstance(wanted, dict):
+        for name in sorted({*there, *wanted}):
+            yield from _differences(there.get(name), wanted.get(name), f"{key}.{name}" if key else name)
+    elif _plain(there) != _plain(wanted):
+        yield key, there, wanted
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _run(root: Path, info: StoreInfo, source: Source) -> None:
+    wanted = range(len(info.segments))
+    left = [n for n in wanted if names.segment_name(n) not in published(root, names.SEGMENTS)]
+    if not left:
+        commit(root, info.store_id)
+        return
+    checked = False
+    committed = time.monotonic()
+    total = sum(info.segments[n].stop - info.segments[n].first for n in left)
+    # disable=None: shown on a terminal, quiet otherwise.
+    with tqdm(total=total, desc="ingest", unit=" examples", disable=None) as bar:
+        # Segments that another writer has in work come last: it may finish them, or be dead.
+        for leave_to_others in (True, False):
+            left = [n for n in left if names.segment_name(n) not in published(root, names.SEGMENTS)]
+            for segment in _segments(info, source, left):
+                folder = f"{names.SEGMENTS}/{names.segment_name(segment.number)}"
+                if (root / folder).exists():
+                    continue
+                if leave_to_others and names.segment_name(segment.number) in in_work(root, names.SEGMENTS):
+                    continue
+                if not checked:
+                    source.start(segment.prepared[:2])
+                    checked = True
+                _build(root, folder, segment, info, source)
+                bar.update(len(segment.prepared))
+                if time.monotonic() - committed > SNAPSHOT_SECONDS:
+                    commit(root, info.store_id)
+                    committed = time.monotonic()
+    commit(root, info.store_id)
+
+
+def _build(root: Path, folder: str, segment: Segment, info: StoreInfo, source: Source) -> None:
+    staging = stage(root, folder)
+    try:
+        rows = fill(staging, segment, info, source)
+        planned = info.segments[segment.number]
+        seal(staging, folder, {"first": planned.first, "stop": planned.stop}, rows)
+        publish(staging, root, folder)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+
+
+def _segments(info: StoreInfo, source: Source, wanted: Sequence[int]) -> Iterator[Segment]:
+    """The wanted segments in order, from one pass over the corpus."""
+    ends = [segment.stop for segment in info.segments]
+    segment = Segment(0, 0)
+    number = 0
+    for found in source.examples():
+        if isinstance(found, Prepared):
+            if number >= ends[-1]:
+                _changed(f"more than {ends[-1]} examples")
+            if number == ends[segment.number]:
+                if segment.number in wanted:
+                    yield segment
+                segment = Segment(segment.number + 1, number)
+            segment.prepared.append(found) if segment.number in wanted else None
+            number += 1
+        elif isinstance(found, Skipped) and segment.number in wanted:
+            segment.skipped.append(found)
+    if number != ends[-1]:
+        _changed(f"{number} examples, planned {ends[-1]}")
+    if segment.number in wanted:
+        yield segment
+
+
+def _changed(found: str) -> None:
+    raise BadInput("reading the corpus again", found, "the corpus that was planned", "Run the ingest anew")
+
+
+@contextmanager
+def _full_disk_named(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or isinstance(error, NoSpace):
+            raise
+        raise NoSpace(
+            f"ingesting into {root}",
+            os.strerror(error.errno),
+            remedy=f"Free some space and run the same command again: {len(snapshots(root))} snapshots and "
+            f"{len(published(root, names.SEGMENTS))} finished segments are kept",
+        ) from error

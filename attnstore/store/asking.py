@@ -1,0 +1,61 @@
+"""This file runs SQL and questions against a store and hands the answer over with its provenance."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from attnstore.catalogue.catalogue import bind, find
+from attnstore.errors import NotFound
+from attnstore.store.result import Provenance, Result
+
+if TYPE_CHECKING:
+    from attnstore.catalogue.question import Question
+    from attnstore.store.store import Store
+
+
+def run(store: "Store", text: str, params: Mapping[str, object]) -> Result:
+    """The answer to one SELECT."""
+    table = store.engine.database.run(text, params)
+    return Result(table, provenance(store, text, params, None))
+
+
+def ask(store: "Store", name: str, params: Mapping[str, object]) -> Result:
+    """The answer to a question by name or path.
+
+    A parameter `kind` that is null becomes the store's first kind; `kind`, `layer` and `head` must be among those
+    that the store has.
+    """
+    question = find(name)
+    values = bind(question, params)
+    if "kind" in values:
+        values["kind"] = store.checked_kind(None if values["kind"] is None else str(values["kind"]))
+    kinds = [str(values["kind"])] if "kind" in values else list(store.kinds)
+    for word, most in (
+        ("layer", max(store.info.kinds[kind].layers for kind in kinds)),
+        ("head", max(store.info.kinds[kind].heads for kind in kinds)),
+    ):
+        number = values.get(word)
+        if isinstance(number, int) and not 0 <= number < most:
+            raise NotFound(f"asking {question.name}", f"{word}={number}", f"this store has {word}s 0-{most - 1}")
+    database = store.engine.computed.database(question, values)
+    used = {param: value for param, value in values.items() if param in question.sql_params}
+    table = database.run(question.sql, used, doing=f"asking {question.name}")
+    return Result(table, provenance(store, question.sql, values, question), question)
+
+
+def provenance(
+    store: "Store", text: str, params: Mapping[str, object], question: "Question | None"
+) -> Provenance:
+    """Where an answer comes from."""
+    info, snapshot = store.info, store.snapshot
+    return Provenance(
+        store_id=info.store_id,
+        title=info.title,
+        snapshot=snapshot.number,
+        content_hash=snapshot.content_hash,
+        model=str(info.model.get("name", "")),
+        revision=str(info.model.get("revision") or ""),
+        question=None if question is None else question.name,
+        source=None if question is None else question.source or None,
+        sql=text,
+        params=dict(params),
+    )

@@ -1,0 +1,225 @@
+"""This file is the virtual table `attention`: one row for each stored weight, read from Zarr while DuckDB scans it."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+
+from attnstore.errors import AttnStoreError
+from attnstore.store.cells import NO_KEY, Cells
+from attnstore.store.places import Places, PlaceTable
+from attnstore.store.pruning import KEYS, Head, Pruning, columns_of
+
+READ_CELLS = 2**22
+"""Cells that are read at a time, over layers and heads."""
+
+BATCH_ROWS = 2**16
+"""Short blocks of several heads are joined into batches of about this many rows."""
+
+SCHEMA = KEYS.set(KEYS.get_field_index("kind"), pa.field("kind", pa.dictionary(pa.int8(), pa.string())))
+
+Produce = Callable[[Sequence[Head], NDArray[np.int64] | None, set[str]], Iterator[pa.RecordBatch]]
+"""Heads, example numbers (None for all) and the columns wanted, to batches of those columns of SCHEMA."""
+
+
+class VirtualTable(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
+    """A dataset without data, whose scans `produce` rows.
+
+    DuckDB hands columns and a filter to `scanner` and does not apply the filter again, so the scanner applies all
+    of it. This rests on how DuckDB calls a dataset: tests compare SQL with numpy.
+    """
+
+    def __init__(self, pruning: Pruning, produce: Produce) -> None:
+        super().__init__(pa.Table.from_batches([], schema=SCHEMA))
+        self._pruning, self._produce = pruning, produce
+        self.failure: AttnStoreError | None = None
+
+    def scanner(
+        self, columns: list[str] | None = None, filter: pc.Expression | None = None, **options: Any  # noqa: A002
+    ) -> ds.Scanner:
+        """A scanner over the heads and examples that the filter leaves over."""
+        wanted = set(SCHEMA.names if columns is None else columns) | columns_of(filter, SCHEMA.names)
+        schema = pa.schema([field for field in SCHEMA if field.name in wanted])
+        reader = pa.RecordBatchReader.from_batches(schema, self._rows(wanted, filter))
+        # Read-ahead is bounded: a batch is a megabyte, and a LIMIT should not read sixteen of them.
+        return ds.Scanner.from_batches(
+            reader, columns=columns, filter=filter, batch_readahead=2, fragment_readahead=1, use_threads=True
+        )
+
+    def _rows(self, wanted: set[str], condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._produce(self._pruning.heads(condition), self._pruning.examples(condition), wanted)
+        except AttnStoreError as error:
+            # DuckDB reports any error as its own; the caller finds the true one here.
+            self.failure = error
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """Neighbouring layers that want the same neighbouring heads, read in one go."""
+
+    layer: slice
+    head: slice
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many layers, how many heads."""
+        return self.layer.stop - self.layer.start, self.head.stop - self.head.start
+
+
+def attention_rows(cells: Cells, places: PlaceTable) -> Produce:
+    """What produces the rows of `attention`."""
+
+    def produce(
+        heads: Sequence[Head], examples: NDArray[np.int64] | None, wanted: set[str]
+    ) -> Iterator[pa.RecordBatch]:
+        for kind, pairs in by_kind(heads).items():
+            for place in chosen_places(places, kind, examples):
+                for block in place.blocks():
+                    if cells.topk:
+                        yield from _topk_block(cells, block, pairs, wanted)
+                    else:
+                        yield from _block(cells, block, pairs, wanted)
+
+    return produce
+
+
+def by_kind(heads: Iterable[Head]) -> dict[str, list[tuple[int, int]]]:
+    """(layer, head) pairs by kind, in order."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for kind, layer, head in heads:
+        found.setdefault(kind, []).append((layer, head))
+    return found
+
+
+def chosen_places(places: PlaceTable, kind: str, examples: NDArray[np.int64] | None) -> Iterator[Places]:
+    """The places of a kind in each segment, only those of `examples` unless None."""
+    for place in places.of(kind):
+        found = place if examples is None else place[np.isin(place.example, examples)]
+        if len(found):
+            yield found
+
+
+def rectangles(pairs: Sequence[tuple[int, int]], cells: int, most: int = READ_CELLS) -> Iterator[Rectangle]:
+    """Cover (layer, head) pairs by rectangles of at most `most` cells, where each head has `cells`."""
+    rows: dict[int, list[slice]] = {}
+    for layer, head in sorted(pairs):
+        runs = rows.setdefault(layer, [])
+        if runs and runs[-1].stop == head:
+            runs[-1] = slice(runs[-1].start, head + 1)
+        else:
+            runs.append(slice(head, head + 1))
+    layers = sorted(rows)
+    first = 0
+    while first < len(layers):
+        last = first + 1
+        while last < len(layers) and layers[last] == layers[last - 1] + 1 and rows[layers[last]] == rows[layers[first]]:
+            last += 1
+        for run in rows[layers[first]]:
+            width = run.stop - run.start
+            n_heads = max(1, min(width, most // max(cells, 1)))
+            n_layers = max(1, most // max(cells * n_heads, 1)) if n_heads == width else 1
+            for layer in range(layers[first], layers[last - 1] + 1, n_layers):
+                layer_run = slice(layer, min(layer + n_layers, layers[last - 1] + 1))
+                for head in range(run.start, run.stop, n_heads):
+                    yield Rectangle(layer_run, slice(head, min(head + n_heads, run.stop)))
+        first = last
+
+
+def _block(
+    cells: Cells, block: Places, pairs: Sequence[tuple[int, int]], wanted: set[str]
+) -> Iterator[pa.RecordBatch]:
+    """Batches of one block: the columns that all heads share are made once."""
+    n = int(block.sizes.sum())
+    shared = _Shared(block.kind, n, wanted, {})
+    if wanted & {"example", "query", "key"}:
+        example, query, key = block.coordinates()
+        shared.columns.update(example=example, query=query, key=key)
+    index = block.index()
+    together = max(1, BATCH_ROWS // n)
+    for rectangle in rectangles(pairs, block.stop - block.start):
+        weights = None
+        if "weight" in wanted:
+            span = slice(block.start, block.stop)
+            weights = cells.weights(block.segment, block.kind, rectangle.layer, rectangle.head, span)
+            weights = weights.reshape(-1, weights.shape[2])
+            if index is not None:
+                weights = weights[:, index]
+        layers, heads = head_numbers(rectangle)
+        for start in range(0, len(layers), together):
+            stop = min(start + together, len(layers))
+            own = {} if weights is None else {"weight": weights[start:stop].reshape(-1)}
+            yield shared.batch(layers[start:stop], heads[start:stop], own)
+
+
+def _topk_block(
+    cells: Cells, block: Places, pairs: Sequence[tuple[int, int]], wanted: set[str]
+) -> Iterator[pa.RecordBatch]:
+    """Batches of one block of largest weights: which cells hold one, and for which key, differs by head."""
+    example, query, _ = block.coordinates()
+    index = block.index()
+    span = slice(block.start, block.stop)
+    for rectangle in rectangles(pairs, block.stop - block.start):
+        where = (block.segment, block.kind, rectangle.layer, rectangle.head, span)
+        keys = cells.keys(*where)
+        keys = keys.reshape(-1, keys.shape[2])
+        weights = cells.weights(*where).reshape(keys.shape) if "weight" in wanted else None
+        for row, (layer, head) in enumerate(zip(*head_numbers(rectangle), strict=True)):
+            key = keys[row] if index is None else keys[row][index]
+            used = key != NO_KEY
+            columns: dict[str, NDArray[Any]] = {"example": example[used], "query": query[used]}
+            columns["key"] = key[used].astype(np.int32)
+            if weights is not None:
+                columns["weight"] = (weights[row] if index is None else weights[row][index])[used]
+            shared = _Shared(block.kind, int(used.sum()), wanted, columns)
+            yield shared.batch(np.array([layer], np.int16), np.array([head], np.int16), {})
+
+
+def head_numbers(rectangle: Rectangle) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
+    """Layer and head of every head of a rectangle, layer-major."""
+    n_layers, n_heads = rectangle.shape
+    layers = np.arange(rectangle.layer.start, rectangle.layer.stop, dtype=np.int16)
+    heads = np.arange(rectangle.head.start, rectangle.head.stop, dtype=np.int16)
+    return np.repeat(layers, n_heads), np.tile(heads, n_layers)
+
+
+class _Shared:
+    """Columns of one head's rows, repeated for several heads; what was repeated before is used again."""
+
+    def __init__(self, kind: str, n: int, wanted: set[str], columns: dict[str, NDArray[Any]]) -> None:
+        self.kind, self.n, self.columns = kind, n, columns
+        self.fields = [field for field in SCHEMA if field.name in wanted]
+        self.schema = pa.schema(self.fields)
+        self._repeated: dict[tuple[str, int], pa.Array] = {}
+
+    def batch(
+        self, layers: NDArray[np.int16], heads: NDArray[np.int16], own: dict[str, NDArray[Any]]
+    ) -> pa.RecordBatch:
+        """Rows of several heads, one head after the other; `own` are columns that differ by head."""
+        arrays = []
+        for field in self.fields:
+            if field.name in own:
+                arrays.append(pa.array(own[field.name], field.type))
+            elif field.name == "layer":
+                arrays.append(pa.array(np.repeat(layers, self.n)))
+            elif field.name == "head":
+                arrays.append(pa.array(np.repeat(heads, self.n)))
+            else:
+                arrays.append(self._shared(field.name, len(layers)))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _shared(self, name: str, times: int) -> pa.Array:
+        if (name, times) not in self._repeated:
+            if name == "kind":
+                codes = pa.array(np.zeros(self.n * times, np.int8))
+                self._repeated[name, times] = pa.DictionaryArray.from_arrays(codes, pa.array([self.kind]))
+            else:
+                column = self.columns[name]
+                self._repeated[name, times] = pa.array(column if times == 1 else np.tile(column, times))
+        return self._repeated[name, times]

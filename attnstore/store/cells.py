@@ -1,0 +1,143 @@
+"""This file reads cells of the stored maps as float32 weights, or says that they are damaged."""
+
+import importlib.util
+import math
+import threading
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from attnstore.errors import Damaged, NotStored
+from attnstore.format import names
+from attnstore.format.arrays import read_cells
+from attnstore.format.quantise import PRECISIONS, Floats
+from attnstore.store.contents import Contents
+
+NO_KEY = 2**32 - 1
+"""Key of an entry that a row of largest weights does not use."""
+
+_ZARRS = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"}
+_MOST_CHUNK_CELLS = 2**24
+_MOST_SHARD_CELLS = 2**31
+_REMEDY = "Fetch the store again, or run: attnstore verify"
+
+
+class Cells:
+    """The arrays of a store, opened when they are first read. Threads may share it."""
+
+    def __init__(self, contents: Contents) -> None:
+        self.contents, self.info = contents, contents.info
+        self.precision = PRECISIONS[self.info.precision]
+        self._arrays: dict[tuple[int, str], zarr.Array[Any]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def topk(self) -> int | None:
+        """How many weights of a row are kept, or None where all are."""
+        return self.info.kept.topk if self.info.kept.maps == "topk" else None
+
+    def kept(self, kind: str) -> tuple[list[int], list[int]]:
+        """Layers and heads of a kind whose maps are kept; both empty where no maps are."""
+        shape, kept = self.info.kinds[kind], self.info.kept
+        if kept.maps == "none":
+            return [], []
+        layers, heads = (
+            list(range(most)) if chosen is None else [number for number in chosen if number < most]
+            for chosen, most in ((kept.layers, shape.layers), (kept.heads, shape.heads))
+        )
+        return layers, heads
+
+    def check_kept(self, kind: str, layers: list[int], heads: list[int], doing: str) -> None:
+        """Raise NotStored unless the maps of all these layers and heads are kept."""
+        if self.info.kept.maps == "none":
+            raise NotStored(doing, "this store kept facts, no maps", "maps", "Ingest again with [keep] maps = \"all\"")
+        for word, wanted, there in zip(("layer", "head"), (layers, heads), self.kept(kind), strict=True):
+            if absent := sorted(set(wanted) - set(there)):
+                raise NotStored(
+                    doing,
+                    f"the maps of {word} {', '.join(map(str, absent))} were not kept",
+                    f"{word}s {', '.join(map(str, there))}",
+                    f"Ingest again with more in [keep] {word}s",
+                )
+
+    def weights(self, segment: int, kind: str, layer: slice, head: slice, cell: slice) -> Floats:
+        """Weights [layer, head, cell], 0-1, of a kind's map, or of its largest weights in a store of those."""
+        name = f"{kind}_topk_weight" if self.topk else kind
+        codes = self._codes(segment, name, layer, head, cell)
+        weights = self.precision.decode(codes)
+        # Cells that no chunk holds read as the fill value: NaN, or the largest code.
+        absent = np.isnan(weights.sum()) if codes.dtype != np.uint8 else codes.size > 1 and bool((codes == 255).all())
+        if absent:
+            path = self._path(segment, name)
+            raise Damaged(f"reading {path}", "cells that no chunk holds", "a weight in every cell", _REMEDY)
+        return weights
+
+    def keys(self, segment: int, kind: str, layer: slice, head: slice, cell: slice) -> NDArray[np.uint32]:
+        """Keys [layer, head, cell] of the largest weights; NO_KEY where a row is shorter."""
+        return self._codes(segment, f"{kind}_topk_key", layer, head, cell).astype(np.uint32, copy=False)
+
+    def rest(self, segment: int, kind: str, layer: slice, head: slice, row: slice) -> Floats:
+        """Weight [layer, head, query row] that a store of largest weights did not keep."""
+        return self._codes(segment, f"{kind}_topk_rest", layer, head, row).astype(np.float32, copy=False)
+
+    def _path(self, segment: int, name: str) -> str:
+        return f"{self.contents.root / names.SEGMENTS / names.segment_name(segment) / names.MAPS / name}"
+
+    def _codes(self, segment: int, name: str, layer: slice, head: slice, cell: slice) -> NDArray[Any]:
+        array = self._array(segment, name)
+        if cell.stop > array.shape[2]:
+            raise Damaged(
+                f"reading {self._path(segment, name)}", f"{array.shape[2]} cells", f"at least {cell.stop}", _REMEDY
+            )
+        try:
+            return read_cells(array, layer, head, cell)
+        except MemoryError:
+            raise
+        except Exception as error:  # every codec has its own kind of error for bytes that it cannot read
+            shard = _culprit(array, layer, head, cell)
+            raise Damaged(
+                f"reading {self._path(segment, name)}/{shard}", f"a chunk that cannot be decoded ({error})", "", _REMEDY
+            ) from error
+
+    def _array(self, segment: int, name: str) -> "zarr.Array[Any]":
+        with self._lock:
+            if (segment, name) not in self._arrays:
+                self._arrays[segment, name] = self._open(segment, name)
+            return self._arrays[segment, name]
+
+    def _open(self, segment: int, name: str) -> "zarr.Array[Any]":
+        path = self._path(segment, name)
+        # The pipeline is chosen when an array is opened; set for good, it would change the caller's own arrays.
+        with zarr.config.set(_ZARRS if importlib.util.find_spec("zarrs") else {}):
+            try:
+                found = zarr.open_array(path, mode="r", zarr_format=3)
+            except Exception as error:
+                raise Damaged(f"opening {path}", f"no readable array ({error})", "a Zarr v3 array", _REMEDY) from error
+        kind = self.info.kinds[name.partition("_")[0]]
+        dtype = {"key": "uint32", "rest": "float32"}.get(name.rpartition("_")[2], self.precision.dtype)
+        if found.shape[:2] != (kind.layers, kind.heads) or found.ndim != 3 or found.dtype != np.dtype(dtype):
+            raise Damaged(
+                f"opening {path}",
+                f"{found.dtype} {list(found.shape)}",
+                f"{dtype} [{kind.layers}, {kind.heads}, cells]",
+                _REMEDY,
+            )
+        for what, shape, most in (("chunks", found.chunks, _MOST_CHUNK_CELLS), ("shards", found.shards, _MOST_SHARD_CELLS)):
+            if shape is not None and math.prod(shape) > most:
+                raise Damaged(f"opening {path}", f"{what} of {shape} cells", f"{most} cells at most", _REMEDY)
+        return found
+
+
+def _culprit(array: "zarr.Array[Any]", layer: slice, head: slice, cell: slice) -> str:
+    """The shard, as a path below the array, that made a read of these cells fail."""
+    shard = (array.shards or array.chunks)[2]
+    for number in range(layer.start, layer.stop):
+        for index in range(cell.start // shard, -(-cell.stop // shard)):
+            part = slice(max(cell.start, index * shard), min(cell.stop, (index + 1) * shard))
+            try:
+                read_cells(array, slice(number, number + 1), head, part)
+            except Exception:  # the one that is looked for
+                return f"c/{number}/0/{index}"
+    return "c"

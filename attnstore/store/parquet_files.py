@@ -1,0 +1,102 @@
+"""This file says which Parquet files make up each table, and checks a file's checksum before its first use."""
+
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+
+from attnstore.errors import Damaged
+from attnstore.format import names
+from attnstore.format.manifest import File, Unit
+from attnstore.format.tables import TABLES
+from attnstore.store.contents import Contents
+
+FACT_TABLES = ("head_facts", "token_facts", "word_facts")
+"""Tables that a reduction can fill anew from the maps."""
+
+_TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_BLOCK = 2**20
+_WHOLE = "*"
+
+
+class ParquetFiles:
+    """The files of every table: those of the segments, or of the additions that replace them.
+
+    An addition of scope `store` replaces a whole table, one of scope `segment` the table of that segment; the later
+    addition wins.
+    """
+
+    def __init__(self, contents: Contents) -> None:
+        self.contents = contents
+        self.sources: dict[str, tuple[tuple[Unit, File], ...]] = {name: () for name in TABLES}
+        found: dict[str, dict[str, tuple[Unit, File]]] = {}
+        for unit in contents.units:
+            whole = not unit.is_segment and unit.facts.get("scope") != "segment"
+            own = unit.id if unit.is_segment else str(unit.facts.get("segment"))
+            for file in unit.files:
+                table = file.path.removesuffix(".parquet")
+                if file.path != names.parquet_name(table) or not _TABLE_NAME.fullmatch(table):
+                    continue
+                if whole:
+                    found[table] = {}
+                elif _WHOLE in found.get(table, {}):
+                    raise Damaged(
+                        f"opening {contents.root}",
+                        f"the addition {unit.id} replaces {table} of one segment after another replaced all of it",
+                        "an addition of scope store",
+                    )
+                found.setdefault(table, {})[_WHOLE if whole else own] = (unit, file)
+        for table, by_segment in found.items():
+            self.sources[table] = tuple(by_segment.values())
+        self._checked: set[Path] = set()
+        self._lock = threading.Lock()
+
+    def paths(self, table: str) -> list[Path]:
+        """The files of a table, in order."""
+        return [self.contents.path(unit, file) for unit, file in self.sources[table]]
+
+    def segment_paths(self, table: str, segment: int) -> list[Path]:
+        """The files of a table that may hold rows of a segment; that of an addition holds others as well."""
+        name = names.segment_name(segment)
+        chosen = ((unit, file) for unit, file in self.sources[table] if unit.id == name or not unit.is_segment)
+        return [self.contents.path(unit, file) for unit, file in chosen]
+
+    def parameters(self, table: str) -> Mapping[str, Any] | None:
+        """What a stored fact was computed with (eps, drop, pieces); None where the store does not hold it."""
+        facts = self.contents.info.facts
+        # Among several additions, one per segment, the last speaks for all: a refresh covers every segment.
+        for unit, _ in reversed(self.sources[table]):
+            if not unit.is_segment:
+                return dict(unit.facts.get("parameters", facts.get("parameters", {})))
+        return dict(facts.get("parameters", {})) if table in facts.get("tables", ()) else None
+
+    def check(self, tables: Iterable[str]) -> None:
+        """Read every file of these tables that was not used before; Damaged where a checksum differs."""
+        for table in tables:
+            for unit, file in self.sources.get(table, ()):
+                path = self.contents.path(unit, file)
+                with self._lock:
+                    if path in self._checked:
+                        continue
+                # Outside the lock: two threads may read one file twice, but none waits for the other.
+                self._check(path, file)
+                with self._lock:
+                    self._checked.add(path)
+
+    def _check(self, path: Path, file: File) -> None:
+        crc = size = 0
+        doing, remedy = f"reading {path}", "Fetch the store again, or run: attnstore verify"
+        try:
+            with path.open("rb") as opened:
+                while block := opened.read(_BLOCK):
+                    crc = google_crc32c.extend(crc, block)
+                    size += len(block)
+        except OSError as error:
+            raise Damaged(doing, str(error.strerror), f"a file of {file.bytes} bytes", remedy) from error
+        if size != file.bytes:
+            raise Damaged(doing, f"{size} bytes", f"{file.bytes} bytes", remedy)
+        if f"{crc:08x}" != file.crc32c:
+            raise Damaged(doing, f"crc32c {crc:08x}", f"crc32c {file.crc32c}", remedy)

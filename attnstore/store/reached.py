@@ -1,0 +1,67 @@
+"""This file finds the tables that an SQL statement reads, from DuckDB's own parse tree."""
+
+import json
+import threading
+from collections.abc import Iterator
+
+import duckdb
+
+_BY_NAME = {"query", "query_table"}
+"""Table functions that read a table named by a string."""
+
+
+class Reached:
+    """Tells which names a statement reads; views are followed by the caller."""
+
+    def __init__(self) -> None:
+        # A connection without tables: parsing must not bind, and never runs anything.
+        self._parser = duckdb.connect(":memory:", config={"python_enable_replacements": False})
+        self._lock = threading.Lock()
+        self._known: dict[str, frozenset[str] | None] = {}
+
+    def names(self, text: str) -> frozenset[str] | None:
+        """Tables that the statement reads, lower case, without schema; None where that cannot be told.
+
+        Common table expressions are among them: a name too many costs a check, a name too few would miss one.
+        """
+        with self._lock:
+            if text not in self._known:
+                if len(self._known) > 256:
+                    self._known.clear()
+                self._known[text] = self._parse(text)
+            return self._known[text]
+
+    def close(self) -> None:
+        """Close the parser's connection."""
+        self._parser.close()
+
+    def _parse(self, text: str) -> frozenset[str] | None:
+        try:
+            row = self._parser.execute("select json_serialize_sql($1::varchar)", [text]).fetchone()
+            tree = json.loads(row[0]) if row else {"error": True}
+        except (duckdb.Error, ValueError, RecursionError):
+            return None
+        if tree.get("error"):
+            return None
+        names: set[str] = set()
+        for node in _nodes(tree):
+            kind = node.get("type")
+            if kind == "TABLE_FUNCTION" and str(node.get("function", {}).get("function_name")).lower() in _BY_NAME:
+                return None
+            # Any other node that names a table is one that this release has not met.
+            if kind == "BASE_TABLE":
+                names.add(str(node.get("table_name")).lower())
+            elif isinstance(node.get("table_name"), str) and node.get("table_name"):
+                return None
+        return frozenset(names)
+
+
+def _nodes(tree: object) -> Iterator[dict[str, object]]:
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)

@@ -1,0 +1,201 @@
+"""This file is what an answer is handed over as: an Arrow table that knows where it comes from."""
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from attnstore.errors import BadInput, MissingExtra, NotFound
+from attnstore.format.commit import tools
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+    import polars
+    import xarray
+
+    from attnstore.catalogue.question import Question
+
+_SHOWN = 20
+_CITED = ("attnstore", "duckdb", "pyarrow", "zarr")
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where an answer comes from: the store, its state, and what was asked."""
+
+    store_id: str
+    title: str
+    snapshot: int
+    content_hash: str
+    model: str
+    revision: str
+    question: str | None
+    source: str | None
+    sql: str
+    params: Mapping[str, object]
+
+
+class Result:
+    """The rows of an answer. It hands them to any library that takes Arrow, and iterates over them as dicts."""
+
+    def __init__(self, table: pa.Table, provenance: Provenance, question: "Question | None" = None) -> None:
+        self.table, self.provenance, self.question = _plain(table), provenance, question
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(self.table.column_names)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self.table.to_batches(max_chunksize=1024):
+            yield from batch.to_pylist()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as an Arrow stream, for polars, DuckDB, pandas and others."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as a pyarrow.Table."""
+        return self.table
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The rows as a pandas.DataFrame. Needs pandas."""
+        try:
+            import pandas  # noqa: F401 - pyarrow would fail less clearly
+        except ImportError:
+            raise MissingExtra("turning a result into a pandas.DataFrame", "pandas", "plot") from None
+        return self.table.to_pandas()
+
+    def to_polars(self) -> "polars.DataFrame":
+        """The rows as a polars.DataFrame. Needs polars."""
+        try:
+            import polars
+        except ImportError:
+            raise MissingExtra("turning a result into a polars.DataFrame", "polars", "plot") from None
+        return polars.DataFrame(self.table)
+
+    def to_numpy(self) -> dict[str, NDArray[Any]]:
+        """The columns as arrays by name; missing numbers are NaN."""
+        return {name: self.table[name].to_numpy(zero_copy_only=False) for name in self.columns}
+
+    def to_xarray(self, dims: Sequence[str]) -> "xarray.Dataset":
+        """The other columns as arrays over the columns `dims`, which must identify a row. Needs pandas and xarray."""
+        try:
+            import xarray
+        except ImportError:
+            raise MissingExtra("turning a result into an xarray.Dataset", "xarray", "plot") from None
+        for dim in dims:
+            self._check_column(dim)
+        frame = self.to_pandas().set_index(list(dims))
+        if not frame.index.is_unique:
+            raise BadInput(
+                "turning a result into an xarray.Dataset",
+                f"several rows with the same {', '.join(dims)}",
+                f"dims that identify a row, of {', '.join(self.columns)}",
+            )
+        return xarray.Dataset.from_dataframe(frame)
+
+    def to_grid(self, column: str | None = None) -> NDArray[np.float64]:
+        """A column as an array [layer, head], NaN where there is no row. None is the column that the question paints.
+
+        BadInput without columns layer and head, or where several rows have the same ones.
+        """
+        doing = "turning a result into layers x heads"
+        chosen = column or (self.question.paint if self.question else None)
+        if chosen is None:
+            numbers = [f.name for f in self.table.schema if pa.types.is_floating(f.type) and f.name not in _KEYS]
+            if len(numbers) != 1:
+                raise BadInput(doing, f"the columns {', '.join(numbers) or 'hold no numbers'}", "one, named by column=")
+            chosen = numbers[0]
+        for name in (chosen, *_KEYS):
+            self._check_column(name)
+        if not len(self):
+            return np.zeros((0, 0))
+        columns = self.to_numpy()
+        layer, head = (columns[name].astype(np.int64) for name in _KEYS)
+        grid = np.full((int(layer.max()) + 1, int(head.max()) + 1), np.nan)
+        if len(np.unique(layer * grid.shape[1] + head)) < len(self):
+            others = [name for name in self.columns if name not in (*_KEYS, chosen)]
+            raise BadInput(
+                doing,
+                "several rows with the same layer and head",
+                "one",
+                f"Choose among {', '.join(others)} with a parameter of the question, or in SQL" if others else "",
+            )
+        grid[layer, head] = columns[chosen].astype(np.float64)
+        return grid
+
+    def plot(self, column: str | None = None, *, ax: "matplotlib.axes.Axes | None" = None) -> "matplotlib.axes.Axes":
+        """A picture of `to_grid(column)`, layers down and heads across. Needs matplotlib."""
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            raise MissingExtra("drawing a result", "matplotlib", "plot") from None
+        grid = self.to_grid(column)
+        axes = plt.subplots()[1] if ax is None else ax
+        image = axes.imshow(grid, aspect="auto", interpolation="nearest")
+        axes.set_xlabel("head")
+        axes.set_ylabel("layer")
+        name = column or (self.question.paint if self.question else None) or ""
+        axes.set_title(" ".join(filter(None, (self.provenance.question, name))))
+        axes.figure.colorbar(image, ax=axes)
+        return axes
+
+    def cite(self) -> dict[str, Any]:
+        """What identifies this answer: store, content hash, model, question, SQL, parameters and versions."""
+        facts = self.provenance
+        versions = {name: version for name, version in tools().items() if name in _CITED}
+        return {name: getattr(facts, name) for name in facts.__slots__} | {"versions": versions}
+
+    def __repr__(self) -> str:
+        head = self.table.slice(0, _SHOWN)
+        cells = [list(self.columns), *([_written(value) for value in row.values()] for row in head.to_pylist())]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)] if self.columns else []
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+        more = f", {_SHOWN} shown" if len(self) > _SHOWN else ""
+        return "\n".join([*lines, f"{len(self)} rows{more}"])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{html.escape(_written(value))}</td>' for value in row.values())}</tr>"
+            for row in self.table.slice(0, _SHOWN).to_pylist()
+        )
+        more = f", {_SHOWN} shown" if len(self) > _SHOWN else ""
+        return f"<table><tr>{head}</tr>{rows}</table><p>{len(self)} rows{more}</p>"
+
+    def _check_column(self, name: str) -> None:
+        if name not in self.columns:
+            raise NotFound(f"looking for the column {name!r}", "there is none", f"one of {', '.join(self.columns)}")
+
+
+_KEYS = ("layer", "head")
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The table with whole decimals as int64 and others as float64: DuckDB sums integers into decimals of 38 digits."""
+    for index, field in enumerate(table.schema):
+        if not pa.types.is_decimal(field.type):
+            continue
+        kind = pa.int64() if field.type.scale == 0 else pa.float64()
+        try:
+            column = table.column(index).cast(kind)
+        except pa.ArrowInvalid:  # a sum beyond 64 bits stays a decimal
+            continue
+        table = table.set_column(index, pa.field(field.name, kind), column)
+    return table
+
+
+def _written(value: object) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", " ")
+    return text if len(text) <= 60 else text[:59] + "…"

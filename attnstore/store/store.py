@@ -1,0 +1,194 @@
+"""This file is the door to a store: open one, ask it, read its maps."""
+
+import html
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from attnstore.errors import BadInput, NotFound
+from attnstore.format.manifest import Snapshot, StoreInfo, Unit
+from attnstore.format.names import KINDS
+from attnstore.store.contents import Contents, read_contents
+
+# Opening reads JSON only: DuckDB, Arrow, Zarr and NumPy are loaded by the first question.
+if TYPE_CHECKING:
+    from attnstore.catalogue.question import Question
+    from attnstore.reduce.words import PieceMode
+    from attnstore.store.attention_map import AttentionMap
+    from attnstore.store.engine import Engine
+    from attnstore.store.result import Result
+
+
+def open(  # noqa: A001 - `attnstore.open` reads as it should
+    path: str | Path, *, snapshot: int | None = None, tag: str | None = None, expect: str | None = None
+) -> "Store":
+    """The store in a folder, at its newest snapshot, or at the one that `snapshot` (a number) or `tag` names.
+
+    `expect` is the content hash that the store must have, or its first eight digits or more. Every listed file is
+    checked to exist with its recorded size. Raises NotAStore, UnsupportedFormat, NotFound, BadInput or Damaged.
+    """
+    return Store(read_contents(path, snapshot=snapshot, tag=tag, expect=expect))
+
+
+class Store:
+    """One model's attention over one corpus, as one snapshot sees it. Threads may share it; close it, or use `with`."""
+
+    def __init__(self, contents: Contents) -> None:
+        self.contents = contents
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._closed = False
+
+    @property
+    def path(self) -> Path:
+        """The folder of the store."""
+        return self.contents.root
+
+    @property
+    def info(self) -> StoreInfo:
+        """What was planned: model, corpus, kinds, precision, what is kept."""
+        return self.contents.info
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot that is read; its `content_hash` pins every answer."""
+        return self.contents.snapshot
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The segments and additions of the snapshot."""
+        return self.contents.units
+
+    @property
+    def questions(self) -> "Mapping[str, Question]":
+        """The questions that ship, by name."""
+        from attnstore.catalogue.catalogue import questions
+
+        return questions()
+
+    @property
+    def tables(self) -> dict[str, dict[str, str]]:
+        """The tables that SQL can name, each with its columns and their SQL types."""
+        from attnstore.store.database import column_types
+
+        return column_types(self.engine.database)
+
+    def sql(self, text: str, /, **params: object) -> "Result":
+        """The answer to one SELECT over `tables`; `params` fill its $names.
+
+        NotFound for an unknown table or column, BadInput for parameters that do not fit, BadQuestion for other
+        errors of the SQL, NotStored for facts or maps that were not kept, Damaged for a file that is not as recorded.
+        """
+        from attnstore.store.asking import run
+
+        return run(self, text, params)
+
+    def ask(self, question: str, /, **params: object) -> "Result":
+        """The answer to a question that ships, by name, or to one of your own in a .sql file, by its path.
+
+        Facts that the question needs with other parameters than were stored are computed from the maps. Raises as
+        `sql` does, and NotFound for an unknown question, BadInput for a parameter that it does not take.
+        """
+        from attnstore.store.asking import ask
+
+        return ask(self, question, params)
+
+    def attention(
+        self,
+        example: int | str,
+        *,
+        kind: str | None = None,
+        layer: int | Sequence[int] | None = None,
+        head: int | Sequence[int] | None = None,
+        level: Literal["token", "word"] = "token",
+        pieces: "PieceMode" = "mean",
+        specials: bool = True,
+        tokens: slice | None = None,
+        hide: Sequence[str] = (),
+        renormalise: bool = False,
+    ) -> "AttentionMap":
+        """The maps of one example: see `attnstore.store.maps.attention`."""
+        from attnstore.store.maps import attention
+
+        return attention(
+            self,
+            example,
+            kind=kind,
+            layer=layer,
+            head=head,
+            level=level,
+            pieces=pieces,
+            specials=specials,
+            tokens=tokens,
+            hide=hide,
+            renormalise=renormalise,
+        )
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The attention kinds of the model: encoder, decoder, cross, in this order."""
+        return tuple(name for name in KINDS if name in self.info.kinds)
+
+    def checked_kind(self, kind: str | None) -> str:
+        """`kind`, or the store's first one for None; NotFound for one that it does not have."""
+        if kind is None:
+            return self.kinds[0]
+        if kind not in self.kinds:
+            raise NotFound(f"reading {self.path}", f"kind={kind!r}", f"this store has {', '.join(self.kinds)}")
+        return kind
+
+    @property
+    def engine(self) -> "Engine":
+        """What the store is read with."""
+        with self._lock:
+            if self._closed:
+                raise BadInput(f"reading {self.path}", "the store was closed", "an open one", "Open it again")
+            if self._engine is None:
+                from attnstore.store.engine import Engine
+
+                self._engine = Engine(self.contents)
+                # DuckDB complains at the end of Python about connections that nobody closed.
+                weakref.finalize(self, self._engine.close)
+            return self._engine
+
+    def close(self) -> None:
+        """Close the store; results that were handed out stay."""
+        with self._lock:
+            engine, self._engine, self._closed = self._engine, None, True
+        if engine is not None:
+            engine.close()
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def summary(self) -> dict[str, Any]:
+        """What `repr` shows: model, sizes and state, by name."""
+        info, contents = self.info, self.contents
+        examples = sum(unit.rows.get("examples", 0) for unit in contents.segments)
+        heads = ", ".join(f"{name} {info.kinds[name].layers} x {info.kinds[name].heads}" for name in self.kinds)
+        maps = f"topk:{info.kept.topk}" if info.kept.topk else info.kept.maps
+        return {
+            "title": info.title,
+            "model": f"{info.model.get('name', 'unknown')} {info.model.get('revision') or ''}".strip(),
+            "layers x heads": heads,
+            "examples": f"{examples} of {info.n_examples}",
+            "precision": f"{info.precision}, maps: {maps}",
+            "size": f"{contents.n_bytes / 1e6:.1f} MB in {len(contents.segments)} segments",
+            "snapshot": f"{self.snapshot.number}, content {self.snapshot.content_hash[:16]}",
+            "path": str(self.path),
+        }
+
+    def __repr__(self) -> str:
+        lines = (f"{name:>14}  {value}" for name, value in self.summary().items())
+        return "\n".join(["attnstore store", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in self.summary().items()
+        )
+        return f"<table><caption>attnstore store</caption>{rows}</table>"

@@ -1,0 +1,5 @@
+-- One row for each input of the model.
+select
+    example, name, text, second, target, label, split, n_tokens, n_target_tokens, n_words, n_parts,
+    cell_encoder, cell_decoder, cell_cross, pair_id, condition, document, cut, origin, segment
+from stored.examples
