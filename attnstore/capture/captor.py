@@ -58,6 +58,12 @@ class Captor:
                 lengths[side] = inputs[name].shape[1]
         if "pixel_values" in inputs and self.facts.max_length is not None:
             lengths["source"] = self.facts.max_length
+        most = self.facts.max_length
+        longest = max(lengths.values(), default=0)
+        if most is not None and longest > most:
+            raise BadInput(
+                f"running {self.facts.name}", f"an input of {longest} tokens", f"at most {most}", "Cut it into windows"
+            )
         batch = len(next(iter(inputs.values())))
         for kind, facts in self.facts.kinds.items():
             for side in (facts.queries, facts.keys):

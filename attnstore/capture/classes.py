@@ -2,9 +2,11 @@
 
 import inspect
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -60,7 +62,7 @@ def read_weights(
                 output_loading_info=True,
                 **_where(place, commit),
             )
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError, UnpicklingError) as error:
         raise BadInput(f"loading the weights of {name}", _first_line(error), remedy=_REMEDY) from error
     lost = sorted(key for key in {*report["missing_keys"], *map(str, report["mismatched_keys"])} if "pooler" not in key)
     if lost:

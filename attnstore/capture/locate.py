@@ -20,10 +20,10 @@ def locate(name: str) -> Path | str:
     if name.startswith(PACKAGE):
         return _in_package(name)
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if name and folder.is_dir():
         return folder
     doing = f"looking for the model {name!r}"
-    if folder.exists():
+    if name and folder.exists():
         raise BadInput(doing, "it is a file", "a folder with config.json, weights and tokenizer", "Give its folder")
     if _HUB_ID.fullmatch(name):
         return name

@@ -42,9 +42,7 @@ def ask(store: "Store", name: str, params: Mapping[str, object]) -> Result:
     return Result(table, provenance(store, question.sql, values, question), question)
 
 
-def provenance(
-    store: "Store", text: str, params: Mapping[str, object], question: "Question | None"
-) -> Provenance:
+def provenance(store: "Store", text: str, params: Mapping[str, object], question: "Question | None") -> Provenance:
     """Where an answer comes from."""
     info, snapshot = store.info, store.snapshot
     return Provenance(

@@ -2,16 +2,13 @@
 
 import html
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from attnstore.errors import BadInput, MissingExtra
-
-if TYPE_CHECKING:
-    import pandas
-    import xarray
+from attnstore.errors import BadInput
+from attnstore.store.optional import optional
 
 _SHOWN = 40
 
@@ -49,12 +46,9 @@ class AttentionMap:
         """The weights."""
         return self.weights
 
-    def to_xarray(self) -> "xarray.DataArray":
-        """The weights with layer and head numbers, positions and labels as coordinates. Needs xarray."""
-        try:
-            import xarray
-        except ImportError:
-            raise MissingExtra("turning a map into an xarray.DataArray", "xarray", "plot") from None
+    def to_xarray(self) -> Any:
+        """An xarray.DataArray with layer and head numbers, positions and labels as coordinates. Needs xarray."""
+        xarray = optional("xarray", "turning a map into an xarray.DataArray")
         coords: dict[str, Any] = {
             "query": np.arange(len(self.queries)),
             "key": np.arange(len(self.keys)),
@@ -66,8 +60,8 @@ class AttentionMap:
         attrs = {"kind": self.kind, "level": self.level, "example": self.example, "name": self.name}
         return xarray.DataArray(self.weights, dims=self.dims, coords=coords, name="weight", attrs=attrs)
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """A frame of one head's weights, queries down and keys across. Needs pandas; BadInput for several heads."""
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame of one head, queries down and keys across. Needs pandas; BadInput for several heads."""
         if self.weights.ndim != 2:
             raise BadInput(
                 "turning a map into a pandas.DataFrame",
@@ -75,10 +69,7 @@ class AttentionMap:
                 "query, key",
                 "Ask for one layer and one head, or use to_xarray()",
             )
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtra("turning a map into a pandas.DataFrame", "pandas", "plot") from None
+        pandas = optional("pandas", "turning a map into a pandas.DataFrame")
         return pandas.DataFrame(self.weights, index=list(self.queries), columns=list(self.keys))
 
     def __repr__(self) -> str:

@@ -40,7 +40,10 @@ class VirtualTable(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no 
         self.failure: AttnStoreError | None = None
 
     def scanner(
-        self, columns: list[str] | None = None, filter: pc.Expression | None = None, **options: Any  # noqa: A002
+        self,
+        columns: list[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - the name that DuckDB passes
+        **options: Any,
     ) -> ds.Scanner:
         """A scanner over the heads and examples that the filter leaves over."""
         wanted = set(SCHEMA.names if columns is None else columns) | columns_of(filter, SCHEMA.names)
@@ -132,9 +135,7 @@ def rectangles(pairs: Sequence[tuple[int, int]], cells: int, most: int = READ_CE
         first = last
 
 
-def _block(
-    cells: Cells, block: Places, pairs: Sequence[tuple[int, int]], wanted: set[str]
-) -> Iterator[pa.RecordBatch]:
+def _block(cells: Cells, block: Places, pairs: Sequence[tuple[int, int]], wanted: set[str]) -> Iterator[pa.RecordBatch]:
     """Batches of one block: the columns that all heads share are made once."""
     n = int(block.sizes.sum())
     shared = _Shared(block.kind, n, wanted, {})

@@ -52,7 +52,7 @@ class Cells:
     def check_kept(self, kind: str, layers: list[int], heads: list[int], doing: str) -> None:
         """Raise NotStored unless the maps of all these layers and heads are kept."""
         if self.info.kept.maps == "none":
-            raise NotStored(doing, "this store kept facts, no maps", "maps", "Ingest again with [keep] maps = \"all\"")
+            raise NotStored(doing, "this store kept facts, no maps", "maps", 'Ingest again with [keep] maps = "all"')
         for word, wanted, there in zip(("layer", "head"), (layers, heads), self.kept(kind), strict=True):
             if absent := sorted(set(wanted) - set(there)):
                 raise NotStored(
@@ -124,7 +124,10 @@ class Cells:
                 f"{dtype} [{kind.layers}, {kind.heads}, cells]",
                 _REMEDY,
             )
-        for what, shape, most in (("chunks", found.chunks, _MOST_CHUNK_CELLS), ("shards", found.shards, _MOST_SHARD_CELLS)):
+        for what, shape, most in (
+            ("chunks", found.chunks, _MOST_CHUNK_CELLS),
+            ("shards", found.shards, _MOST_SHARD_CELLS),
+        ):
             if shape is not None and math.prod(shape) > most:
                 raise Damaged(f"opening {path}", f"{what} of {shape} cells", f"{most} cells at most", _REMEDY)
         return found

@@ -82,7 +82,7 @@ class Computed:
         for read in question.reads:
             if read.table in ("attention", "word_attention") and maps == "none":
                 raise NotStored(
-                    f"asking {question.name}", "this store kept facts, no maps", "maps", _INGEST.format("maps = \"all\"")
+                    f"asking {question.name}", "this store kept facts, no maps", "maps", _INGEST.format('maps = "all"')
                 )
             if read.table not in FACT_TABLES:
                 continue
@@ -118,10 +118,12 @@ def compute(engine: "Engine", table: str, params: Mapping[str, object], doing: s
     info, cells = engine.contents.info, engine.cells
     known = engine.files.parameters(table)
     what = ", ".join(f"{name}={value}" for name, value in params.items())
-    found = f"this store kept {table} with {dict(known)}, and" if known is not None else f"this store kept no {table}, and"
+    found = (
+        f"this store kept {table} with {dict(known)}, and" if known is not None else f"this store kept no {table}, and"
+    )
     if info.kept.maps != "all":
         maps = "no maps" if info.kept.maps == "none" else f"only the {info.kept.topk} largest weights of a row"
-        raise NotStored(doing, f"{found} {maps}", f"{table}({what})", _INGEST.format("maps = \"all\""))
+        raise NotStored(doing, f"{found} {maps}", f"{table}({what})", _INGEST.format('maps = "all"'))
     for kind, shape in info.kinds.items():
         layers, heads = cells.kept(kind)
         if table != "head_facts" and len(layers) * len(heads) < shape.layers * shape.heads:

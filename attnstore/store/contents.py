@@ -19,7 +19,7 @@ _FETCH = "Fetch the store again, or run: attnstore verify"
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A store on disk as one snapshot sees it; `units` are its segments, then its additions, in the snapshot's order."""
+    """A store on disk as one snapshot sees it; `units` are its segments, then its additions, in its order."""
 
     root: Path
     info: StoreInfo

@@ -19,7 +19,7 @@ from attnstore.store.reached import Reached
 if TYPE_CHECKING:
     from attnstore.errors import AttnStoreError
 
-_CONFIG: dict[str, str | bool] = {
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
     # Errors come with their kind and candidates as data, so that nothing is decided by the text of a message.
     "errors_as_json": True,
     "python_enable_replacements": False,
@@ -65,7 +65,7 @@ class Database:
         """The answer to one reading statement.
 
         NotFound for an unknown table, column or function, BadInput for parameters that do not fit, BadQuestion for
-        other errors of the statement, NotStored for facts that were not kept, Damaged for a file that is not as recorded.
+        other errors of the statement, NotStored for facts that were not kept, Damaged for a damaged file.
         """
         params = dict(params or {})
         _check_statement(text, params, doing)
@@ -117,7 +117,7 @@ class Database:
         return reaches
 
     def _load(self, name: str, table: pa.Table) -> None:
-        self._connection.register("loading", table)
+        self._connection.register("loading", table.cast(pa.schema(map(_without_halves, table.schema))))
         self._connection.execute(f"create table stored.{_quoted(name)} as from loading")
         self._connection.unregister("loading")
 
@@ -214,7 +214,9 @@ def _check_statement(text: str, params: Mapping[str, object], doing: str) -> Non
     if len(statements) != 1:
         raise BadQuestion(doing, f"{len(statements)} statements", "one SELECT statement")
     if statements[0].type not in _READING:
-        raise BadQuestion(doing, f"a statement of type {statements[0].type.name}", "one that reads: SELECT, FROM, DESCRIBE")
+        raise BadQuestion(
+            doing, f"a statement of type {statements[0].type.name}", "one that reads: SELECT, FROM, DESCRIBE"
+        )
     wanted = {str(name) for name in statements[0].named_parameters}
     if absent := sorted(wanted - set(params)):
         raise BadInput(doing, f"no value for ${', $'.join(absent)}", f"{absent[0]}=VALUE")
@@ -277,6 +279,13 @@ def _sql_type(kind: pa.DataType) -> str:
     return _SQL_TYPES[str(kind)]
 
 
+def _without_halves(field: pa.Field) -> pa.Field:
+    # DuckDB reads float16 from Parquet and refuses it from Arrow.
+    if pa.types.is_list(field.type):
+        return pa.field(field.name, pa.list_(_without_halves(field.type.value_field)))
+    return pa.field(field.name, pa.float32()) if pa.types.is_float16(field.type) else field
+
+
 _SQL_TYPES: dict[str, str] = {
     "int16": "smallint",
     "int32": "integer",
@@ -290,7 +299,7 @@ _SQL_TYPES: dict[str, str] = {
 
 
 def column_types(database: Database) -> dict[str, dict[str, str]]:
-    """The columns of each public view with their SQL types."""
+    """The columns of each public table with their SQL types, by name."""
     text = """
         select table_name, column_name, data_type from information_schema.columns
         where table_schema = 'main' order by table_name, ordinal_position
@@ -298,4 +307,7 @@ def column_types(database: Database) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for row in database.run(text, doing="listing the tables").to_pylist():
         found.setdefault(row["table_name"], {})[row["column_name"]] = row["data_type"]
-    return found
+    # Registered for a query that names it, and so not among the views.
+    virtual = {"example": "INTEGER", "kind": "VARCHAR", "layer": "SMALLINT", "head": "SMALLINT"}
+    virtual |= {"query": "INTEGER", "key": "INTEGER", "weight": "FLOAT"}
+    return dict(sorted({**found, "attention": virtual, "word_attention": dict(virtual)}.items()))

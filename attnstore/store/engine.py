@@ -1,4 +1,4 @@
-"""This file holds what a store is read with: its tables in DuckDB, its maps, and where they lie; made when first used."""
+"""This file holds what a store is read with: its tables in DuckDB, its maps, and where they lie."""
 
 import threading
 from collections.abc import Mapping

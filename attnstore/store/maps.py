@@ -83,11 +83,10 @@ def attention(
         weights[..., keys.classes[item]] = 0
     if renormalise:
         total = weights.sum(axis=-1, keepdims=True)
-        weights = weights / np.where(total > 0, total, 1)
-    dims = ("layer", "head", "query", "key")
+        weights = np.divide(weights, np.where(total > 0, total, 1), dtype=np.float32)
     fixed = tuple(axis for axis, wanted in enumerate((layer, head)) if isinstance(wanted, SupportsIndex))
     weights = np.ascontiguousarray(weights.squeeze(fixed), np.float32)
-    dims = tuple(dim for axis, dim in enumerate(dims) if axis not in fixed)
+    dims = tuple(dim for axis, dim in enumerate(("layer", "head", "query", "key")) if axis not in fixed)
     return AttentionMap(
         weights, dims, tuple(layers), tuple(heads), queries.labels, keys.labels, kind, level, number, name
     )
@@ -154,8 +153,8 @@ def _read(cells: Cells, place: Places, layers: list[int], heads: list[int], n_ke
         if cells.topk:
             keys = cells.keys(*where).reshape(weights.shape)
             dense = np.full((*rectangle.shape, rows, n_keys), np.nan, np.float32)
-            used = np.nonzero(keys != NO_KEY)
-            dense[(*used[:3], keys[used])] = weights[used]
+            layer, head, row, cell = np.nonzero(keys != NO_KEY)
+            dense[layer, head, row, keys[layer, head, row, cell]] = weights[layer, head, row, cell]
             weights = dense
         to_layer = [layers.index(layer) for layer in range(rectangle.layer.start, rectangle.layer.stop)]
         to_head = [heads.index(head) for head in range(rectangle.head.start, rectangle.head.stop)]

@@ -39,8 +39,8 @@ class Pruning:
         self._heads, self._examples = tuple(heads), examples
         layer, head = (pc.field(name) for name in ("layer", "head"))
         self._head_catalogue = _catalogue(
-            (pc.field("kind") == kind) & (layer == pa.scalar(l, pa.int16())) & (head == pa.scalar(h, pa.int16()))
-            for kind, l, h in self._heads
+            (pc.field("kind") == kind) & (layer == _small(at_layer)) & (head == _small(at_head))
+            for kind, at_layer, at_head in self._heads
         )
         example = pc.field("example")
         self._groups = [examples[start : start + GROUP] for start in range(0, len(examples), GROUP)]
@@ -76,6 +76,10 @@ def columns_of(condition: pc.Expression | None, names: Iterable[str]) -> set[str
     """Those of `names` that a filter mentions, and perhaps some that only look so."""
     text = "" if condition is None else str(condition)
     return {name for name in names if name in text}
+
+
+def _small(number: int) -> pa.Scalar:
+    return pa.scalar(number, pa.int16())
 
 
 def _catalogue(statements: Iterable[pc.Expression]) -> ds.FileSystemDataset:

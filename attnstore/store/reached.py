@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 
@@ -56,7 +57,7 @@ class Reached:
         return frozenset(names)
 
 
-def _nodes(tree: object) -> Iterator[dict[str, object]]:
+def _nodes(tree: object) -> Iterator[dict[str, Any]]:
     waiting = [tree]
     while waiting:
         node = waiting.pop()

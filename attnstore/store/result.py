@@ -9,15 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attnstore.errors import BadInput, MissingExtra, NotFound
+from attnstore.errors import BadInput, NotFound
 from attnstore.format.commit import tools
+from attnstore.store.optional import optional
 
 if TYPE_CHECKING:
-    import matplotlib.axes
-    import pandas
-    import polars
-    import xarray
-
     from attnstore.catalogue.question import Question
 
 _SHOWN = 20
@@ -66,32 +62,25 @@ class Result:
         """The rows as a pyarrow.Table."""
         return self.table
 
-    def to_pandas(self) -> "pandas.DataFrame":
+    def to_pandas(self) -> Any:
         """The rows as a pandas.DataFrame. Needs pandas."""
-        try:
-            import pandas  # noqa: F401 - pyarrow would fail less clearly
-        except ImportError:
-            raise MissingExtra("turning a result into a pandas.DataFrame", "pandas", "plot") from None
+        optional("pandas", "turning a result into a pandas.DataFrame")  # pyarrow would fail less clearly
         return self.table.to_pandas()
 
-    def to_polars(self) -> "polars.DataFrame":
+    def to_polars(self) -> Any:
         """The rows as a polars.DataFrame. Needs polars."""
-        try:
-            import polars
-        except ImportError:
-            raise MissingExtra("turning a result into a polars.DataFrame", "polars", "plot") from None
-        return polars.DataFrame(self.table)
+        return optional("polars", "turning a result into a polars.DataFrame").DataFrame(self.table)
 
     def to_numpy(self) -> dict[str, NDArray[Any]]:
         """The columns as arrays by name; missing numbers are NaN."""
         return {name: self.table[name].to_numpy(zero_copy_only=False) for name in self.columns}
 
-    def to_xarray(self, dims: Sequence[str]) -> "xarray.Dataset":
-        """The other columns as arrays over the columns `dims`, which must identify a row. Needs pandas and xarray."""
-        try:
-            import xarray
-        except ImportError:
-            raise MissingExtra("turning a result into an xarray.Dataset", "xarray", "plot") from None
+    def to_xarray(self, dims: Sequence[str]) -> Any:
+        """An xarray.Dataset of the other columns over the columns `dims`, which must identify a row.
+
+        Needs pandas and xarray. NotFound for an unknown column, BadInput where several rows have the same `dims`.
+        """
+        xarray = optional("xarray", "turning a result into an xarray.Dataset")
         for dim in dims:
             self._check_column(dim)
         frame = self.to_pandas().set_index(list(dims))
@@ -133,12 +122,9 @@ class Result:
         grid[layer, head] = columns[chosen].astype(np.float64)
         return grid
 
-    def plot(self, column: str | None = None, *, ax: "matplotlib.axes.Axes | None" = None) -> "matplotlib.axes.Axes":
-        """A picture of `to_grid(column)`, layers down and heads across. Needs matplotlib."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise MissingExtra("drawing a result", "matplotlib", "plot") from None
+    def plot(self, column: str | None = None, *, ax: Any = None) -> Any:
+        """The matplotlib axes with a picture of `to_grid(column)`, layers down and heads across. Needs matplotlib."""
+        plt = optional("matplotlib", "drawing a result", module="matplotlib.pyplot")
         grid = self.to_grid(column)
         axes = plt.subplots()[1] if ax is None else ax
         image = axes.imshow(grid, aspect="auto", interpolation="nearest")
@@ -159,7 +145,9 @@ class Result:
         head = self.table.slice(0, _SHOWN)
         cells = [list(self.columns), *([_written(value) for value in row.values()] for row in head.to_pylist())]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)] if self.columns else []
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        ]
         more = f", {_SHOWN} shown" if len(self) > _SHOWN else ""
         return "\n".join([*lines, f"{len(self)} rows{more}"])
 

@@ -189,6 +189,7 @@ class Store:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in self.summary().items()
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+            for name, value in self.summary().items()
         )
         return f"<table><caption>attnstore store</caption>{rows}</table>"

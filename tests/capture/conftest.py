@@ -140,7 +140,7 @@ def _byte_level(special: list[str]) -> Tokenizer:
 def roberta() -> PreTrainedTokenizerFast:
     """Byte-level in RoBERTa's manner: <s> a </s></s> b </s>, spans trimmed."""
     inner = _byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
-    inner.post_processor = processors.RobertaProcessing(sep=("</s>", 2), cls=("<s>", 0), trim_offsets=True)
+    inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True)
     return PreTrainedTokenizerFast(
         tokenizer_object=inner,
         bos_token="<s>",

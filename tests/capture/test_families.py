@@ -14,7 +14,7 @@ from attnstore.capture.captor import Captor
 from attnstore.capture.check import compare
 from attnstore.capture.encode import collate
 from attnstore.capture.model import describe, load
-from attnstore.errors import NotCaptured
+from attnstore.errors import BadInput, NotCaptured
 
 Tiny = Callable[[str], Path]
 Maps = dict[str, list[NDArray[np.float32]]]
@@ -162,7 +162,7 @@ def test_the_longest_roberta_input_runs_and_one_token_more_does_not(tiny: Tiny) 
         if length == 78:
             assert captured(captor, inputs)["encoder"][0].shape == (1, 4, 78, 78)
         else:
-            with pytest.raises(IndexError):
+            with pytest.raises(BadInput, match="an input of 79 tokens; expected at most 78"):
                 captured(captor, inputs)
 
 
@@ -170,7 +170,8 @@ def test_sinks_are_a_declared_exception_to_row_sums(tiny: Tiny) -> None:
     captor = load(str(tiny("gpt_oss")))
     assert captor.facts.row_sums.startswith("at most one")
     sums = captured(captor, inputs_of(captor, "gpt_oss"))["decoder"][0][0].sum(axis=-1)
-    assert sums.max() < 1.0
+    assert sums.max() < 1.0 + 1e-6
+    assert sums.min() < 0.9
     assert load(str(tiny("llama"))).facts.row_sums == "one"
 
 

@@ -92,11 +92,6 @@ def axis_of() -> Callable[..., Axis]:
 
 
 @pytest.fixture(scope="session")
-def self_examples() -> st.SearchStrategy[Case]:
-    return self_cases()
-
-
-@pytest.fixture(scope="session")
 def bidirectional_examples() -> st.SearchStrategy[Case]:
     return self_cases(causal=False)
 

@@ -217,9 +217,7 @@ def _token_rows(example: int, side: str, text: Text) -> list[dict[str, Any]]:
 
 def _word_rows(example: int, side: str, text: Text) -> list[dict[str, Any]]:
     plain = {"derived": False, "sentence": 0, "part": 0, "n_tokens": 1, "aligned": "exact"}
-    return [
-        {**plain, "example": example, "side": side, "word": index, **word} for index, word in enumerate(text.words)
-    ]
+    return [{**plain, "example": example, "side": side, "word": index, **word} for index, word in enumerate(text.words)]
 
 
 def _write_facts(
@@ -242,9 +240,7 @@ def _write_facts(
             writers["head_facts"].append_rows(rows)
 
 
-def _list_batch(
-    table: str, key: str, number: int, kind: str, columns: Mapping[str, NDArray[Any]]
-) -> pa.RecordBatch:
+def _list_batch(table: str, key: str, number: int, kind: str, columns: Mapping[str, NDArray[Any]]) -> pa.RecordBatch:
     n_heads, n_rows = next(iter(columns.values())).shape
     offsets = pa.array(np.arange(n_rows + 1, dtype=np.int32) * n_heads)
     arrays = [

