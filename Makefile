@@ -63,7 +63,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.installed-test
-	$(ONE_THREAD) $(OFFLINE) $(BIN)/python bench/run.py
+	set -e; for script in bench/*.py; do echo "== $$script"; $(OFFLINE) $(BIN)/python $$script; done
 
 wheel: $(VENV)/.installed-test
 	$(BIN)/python -m build --no-isolation --wheel

@@ -20,8 +20,6 @@ _ROW_TOLERANCE = 1e-4
 _PADDED_TOLERANCE = 1e-9
 _EXAMPLES, _TOKENS = 2, 64
 
-Maps = Mapping[str, list[NDArray[np.float32]]]
-
 
 def check(captor: Captor, sample: Sequence[tuple[Encoded, Encoded | None]]) -> float:
     """`compare` on some examples, each a source and a target side (None for a model without a decoder)."""

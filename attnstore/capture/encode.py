@@ -112,6 +112,8 @@ class Encoder:
         )
 
     def _encoding(self, backend: Tokenizer, text: str, second: str | None, *, specials: bool) -> Encoding:
+        for one in (text, second or ""):
+            _check_characters(one)
         encoding = backend.encode(text, second, add_special_tokens=specials)
         if not any(
             token in self._never_typed and not inserted
@@ -214,6 +216,19 @@ def _special_ids(tokenizer: Any, backend: Tokenizer) -> dict[int, str]:
         if added.special:
             roles.setdefault(int(token), "other")
     return roles
+
+
+def _check_characters(text: str) -> None:
+    """Raises BadInput for half of a surrogate pair, which JSON can escape but no tokenizer can read."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput(
+            "tokenizing",
+            f"half of a surrogate pair at character {error.start}",
+            "text that can be written as UTF-8",
+            "Mend the escape in the corpus",
+        ) from error
 
 
 def _is_tokenizer_file(name: str) -> bool:

@@ -27,24 +27,35 @@ class Modules:
         def take(module: nn.Module, _args: Any, output: Any) -> Any:
             if not isinstance(output, tuple | list):
                 return None
+            if any(isinstance(one, Tensor) and _is_taken(one) for one in output):
+                return None
             kind = self._kinds[module]
             # From the end: a position bias, where there is one, comes before the map.
             for place in range(len(output) - 1, 0, -1):
                 found = output[place]
-                if not isinstance(found, Tensor) or found.dim() != 4 or found.numel() == 0:
+                if not isinstance(found, Tensor) or found.dim() != 4 or not found.is_floating_point():
                     continue
                 weights = found.permute(self._axes)
-                if not weights.is_floating_point() or tuple(weights.shape) != hand.shapes.get(kind):
+                if tuple(weights.shape) != hand.shapes.get(kind):
                     continue
                 hand.take(kind, weights)
-                # An empty map in its place: the model collects what its layers return, and an outer module's
-                # hook must not take the same map again.
-                return type(output)((*output[:place], found.new_empty((0, 0, 0, 0)), *output[place + 1 :]))
+                return type(output)((*output[:place], _taken(found), *output[place + 1 :]))
             return None
 
-        hooks = [module.register_forward_hook(take) for module in self._kinds if is_attention(module)]
+        # Before the hooks with which transformers itself records outputs, or those would keep every map.
+        hooks = [module.register_forward_hook(take, prepend=True) for module in self._kinds if is_attention(module)]
         try:
             self._model(**inputs, output_attentions=True)
         finally:
             for one in hooks:
                 one.remove()
+
+
+def _taken(weights: Tensor) -> Tensor:
+    """An empty map in place of one that was taken: the model collects what its layers return."""
+    return weights.new_empty((0, 0, 0, 0))
+
+
+def _is_taken(output: Tensor) -> bool:
+    """Whether an inner module's map was taken already; the outer one must not take something else for it."""
+    return output.dim() == 4 and output.numel() == 0

@@ -1,8 +1,12 @@
 """This file is the command `attnstore`: its commands in the order of the help page, and how errors end."""
 
+import contextlib
+import io
 import os
 import sys
+from collections.abc import Iterator
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -25,6 +29,32 @@ COMMANDS = {
 """Every command in help order. A command's module is loaded when it runs, so that none waits for another's imports."""
 
 
+def _remember(context: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        context.ensure_object(dict)["verbose"] = True
+
+
+_VERBOSE = click.Option(
+    ["-v", "--verbose"],
+    is_flag=True,
+    expose_value=False,
+    callback=_remember,
+    help="Show the traceback of an error.",
+)
+
+
+class _ReaderGone(BaseException):
+    """The reader of standard output went away, as `head` does. No OSError: click would end that with status 1."""
+
+
+@contextlib.contextmanager
+def _reader_watched() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _ReaderGone from error
+
+
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -34,45 +64,71 @@ class _Commands(click.Group):
             return None
         command = import_module(f"attnstore.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
+        if _VERBOSE not in command.params:
+            command.params.append(_VERBOSE)  # before or after the command: nobody should have to remember which
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _reader_watched():
+            return super().make_context(*args, **kwargs)
 
-@click.group(cls=_Commands)
+    def invoke(self, ctx: click.Context) -> Any:
+        with _reader_watched():
+            return super().invoke(ctx)
+
+
+@click.group(cls=_Commands, params=[_VERBOSE], epilog="\b\nStart with:\n  attnstore demo")
 @click.version_option(attnstore.__version__)
-@click.option("-v", "--verbose", is_flag=True, help="Show the traceback of an error.")
-@click.pass_context
-def group(context: click.Context, verbose: bool) -> None:
+def group() -> None:
     """Run a transformer over a corpus once; keep its attention maps; ask them anything afterwards.
 
     Data goes to standard output, talk and progress to standard error. Exit status: 0 done, 1 a problem
     was found, 2 the command was used wrongly.
     """
-    context.obj = verbose
 
 
 def main() -> None:
-    """The command as it is installed: errors of attnstore end in one line and exit status 1."""
-    verbose = any(word in ("-v", "--verbose") for word in sys.argv[1:2])
+    """The command as it is installed: what goes wrong ends in one line on standard error and exit status 1.
+
+    Status 2 is wrong usage, 130 an interruption. A reader of the output that goes away is no error.
+    """
+    told: dict[str, bool] = {}
     try:
-        status = group.main(standalone_mode=False)
-        sys.stdout.flush()
-        sys.exit(status if isinstance(status, int) else 0)
-    except AttnStoreError as error:
-        if verbose:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a terminal may not know every letter of a corpus
+        status = group.main(standalone_mode=False, obj=told)
+        if sys.stdout is not None:  # None where it was closed
+            sys.stdout.flush()
+    except (_ReaderGone, BrokenPipeError):
+        _drop_output()
+        sys.exit(0)
+    except (AttnStoreError, OSError) as error:
+        if told.get("verbose"):
             raise
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {_line(error)}", err=True)
+        _drop_output()
         sys.exit(1)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Stopped. The same command goes on where it stopped.", err=True)
+        click.echo("Stopped. An ingest goes on where it stopped with the same command.", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader went away, as `head` does: not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _line(error: BaseException) -> str:
+    """What went wrong, on one line."""
+    return " ".join(str(error).splitlines())
+
+
+def _drop_output() -> None:
+    # What is left in the buffer would fail once more when Python ends.
+    if sys.stdout is not None:
+        with contextlib.suppress(OSError, io.UnsupportedOperation):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

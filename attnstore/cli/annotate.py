@@ -6,8 +6,13 @@ import click
 
 from attnstore.cli.options import store_argument
 
+EXAMPLES = """\b
+Examples:
+  attnstore annotate gum.attn --words corrected.conllu
+  attnstore annotate gum.attn --labels genres.csv"""
 
-@click.command()
+
+@click.command(epilog=EXAMPLES)
 @store_argument
 @click.option("--words", type=click.Path(path_type=Path), help="CoNLL-U or JSON Lines with words, by name or text.")
 @click.option("--labels", type=click.Path(path_type=Path), help="Table or JSON Lines with labels, by name or text.")
@@ -15,15 +20,13 @@ def command(store: Path, words: Path | None, labels: Path | None) -> None:
     """Add or replace words or labels of a store, without the model.
 
     The store keeps what it had; the new tables are an addition, and the newest snapshot reads them.
-
-    \b
-    attnstore annotate gum.attn --words corrected.conllu
-    attnstore annotate gum.attn --labels genres.csv
     """
-    from attnstore.job.annotate import annotate_labels, annotate_words
+    from attnstore.job.annotate import annotate_labels, annotate_words, check_file
 
     if words is None and labels is None:
         raise click.UsageError("Name what to add: --words FILE or --labels FILE.")
+    for path in filter(None, (words, labels)):
+        check_file(path, f"annotating {store}")  # both, before either is added
     for path, annotate in ((words, annotate_words), (labels, annotate_labels)):
         if path is not None:
             done = annotate(store, path)

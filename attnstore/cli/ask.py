@@ -4,13 +4,18 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import give, output, parameters, reading, store_argument
+from attnstore.cli.options import give, output, parameters, params_argument, reading, store_argument
+
+EXAMPLES = """\b
+Examples:
+  attnstore ask relations/best quickstart.attn --format json min_count=50
+  attnstore ask ./mine.sql quickstart.attn"""
 
 
-@click.command()
+@click.command(epilog=EXAMPLES)
 @click.argument("question")
 @store_argument
-@click.argument("params", nargs=-1, metavar="[NAME=VALUE]…")
+@params_argument
 @output
 @reading
 def command(
@@ -23,12 +28,7 @@ def command(
     tag: str | None,
     expect: str | None,
 ) -> None:
-    """Ask a store a question by name, or one of your own in a .sql file.
-
-    \b
-    attnstore ask relations/best gum.attn --format json min_count=50
-    attnstore ask ./mine.sql gum.attn
-    """
+    """Ask a store a question by name, or one of your own in a .sql file."""
     from attnstore.store.store import open as open_store
 
     with open_store(store, snapshot=snapshot, tag=tag, expect=expect) as opened:

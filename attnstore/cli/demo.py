@@ -1,13 +1,18 @@
 """This file is `attnstore demo`."""
 
+import shlex
 import sys
 import time
 from pathlib import Path
 
 import click
 
+EXAMPLES = """\b
+Examples:
+  attnstore demo"""
 
-@click.command()
+
+@click.command(epilog=EXAMPLES)
 @click.option(
     "--store",
     type=click.Path(path_type=Path),
@@ -16,11 +21,7 @@ import click
     help="Where the store goes; an earlier one of the demo is used again.",
 )
 def command(store: Path) -> None:
-    """Run a small model over a small corpus and look at the answers.
-
-    \b
-    attnstore demo
-    """
+    """Run a small model over a small corpus and look at the answers."""
     from attnstore.job.recipe import Recipe
     from attnstore.job.run import ingest
     from attnstore.paths import shipped
@@ -29,9 +30,9 @@ def command(store: Path) -> None:
     started = time.monotonic()
     with ingest(Recipe.read(shipped("ingest") / "quickstart.toml"), store) as opened:
         took = time.monotonic() - started
-        click.echo(f"\n1. Stored in {store} ({took:.0f} s with parsing; once, the model is not needed again)\n")
+        click.echo(f"\n1. Stored in {store} ({took:.0f} s; from here on the model is not needed)\n")
         for name, value in opened.summary().items():
-            click.echo(f"   {name:<12} {value}")
+            click.echo(f"   {name:<14} {value}")
         click.echo("\n2. The head that finds each relation best, beside the best fixed offset")
         click.echo("   attnstore ask relations/best: Clark et al. 2019, table 1\n")
         best = opened.ask("relations/best", min_count=15)
@@ -42,12 +43,13 @@ def command(store: Path) -> None:
         grid = opened.ask("heads/entropy").to_grid("entropy_nats")
         click.echo(_indented(grid_text(grid, title="entropy, nats", colour=sys.stdout.isatty())))
         first = next(row for row in best if row["relation"] != "all")
+    place = shlex.quote(str(store))
     click.echo(f"""
 Try next:
 
-   attnstore ask relations/evidence {store} relation={first["relation"]} layer={first["layer"]} head={first["head"]}
-   attnstore show {store} 0 --layer {first["layer"]} --head {first["head"]} --level word
-   attnstore sql {store} "select layer, avg(entropy_nats) from token_facts group by all order by all"
+   attnstore ask relations/evidence {place} relation={first["relation"]} layer={first["layer"]} head={first["head"]}
+   attnstore show {place} 0 --layer {first["layer"]} --head {first["head"]} --level word
+   attnstore sql {place} "select layer, avg(entropy_nats) from token_facts group by all order by all"
 """)
 
 

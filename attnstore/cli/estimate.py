@@ -1,14 +1,18 @@
 """This file is `attnstore estimate`."""
 
-import shutil
 from pathlib import Path
 
 import click
 
 from attnstore.cli.options import give, output, settings
 
+EXAMPLES = """\b
+Examples:
+  attnstore estimate ingest/quickstart.toml
+  attnstore estimate ingest/quickstart.toml quickstart.attn --set keep.precision=compact"""
 
-@click.command()
+
+@click.command(epilog=EXAMPLES)
 @click.argument("recipe", type=click.Path(path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path), required=False)
 @settings
@@ -17,18 +21,13 @@ def command(recipe: Path, store: Path | None, settings: tuple[str, ...], form: s
     """Say what an ingest would store and need, without running the model.
 
     With STORE, exit status 1 where that disk cannot hold it.
-
-    \b
-    attnstore estimate ingest/quickstart.toml
-    attnstore estimate gum.toml gum.attn --set keep.precision=compact
     """
     import pyarrow as pa
 
     from attnstore.job.recipe import Recipe, parse_overrides
-    from attnstore.job.run import estimate
+    from attnstore.job.run import check_space, estimate
 
     plan = estimate(Recipe.read(recipe, parse_overrides(settings)))
-    need = plan.map_bytes + plan.fact_bytes
     row = {
         "examples": plan.n_examples,
         "skipped": plan.skipped,
@@ -42,8 +41,4 @@ def command(recipe: Path, store: Path | None, settings: tuple[str, ...], form: s
     }
     give(pa.Table.from_pylist([row]), form, output)
     if store is not None:
-        place = next(folder for folder in (store.absolute(), *store.absolute().parents) if folder.exists())
-        free = shutil.disk_usage(place).free
-        if need > free:
-            click.echo(f"The disk of {store} has {free / 1e6:,.0f} MB free.", err=True)
-            raise SystemExit(1)
+        check_space(store, plan, f"estimating what {store} needs")

@@ -6,8 +6,13 @@ import click
 
 from attnstore.cli.options import give, output, reading, store_argument
 
+EXAMPLES = """\b
+Examples:
+  attnstore info quickstart.attn
+  attnstore info quickstart.attn --format json"""
 
-@click.command()
+
+@click.command(epilog=EXAMPLES)
 @store_argument
 @output
 @reading
@@ -19,12 +24,7 @@ def command(
     tag: str | None,
     expect: str | None,
 ) -> None:
-    """Say what a store holds: model, corpus, sizes, tables.
-
-    \b
-    attnstore info gum.attn
-    attnstore info gum.attn --format json
-    """
+    """Say what a store holds: model, corpus, sizes, tables."""
     import pyarrow as pa
 
     from attnstore.store.store import open as open_store

@@ -6,8 +6,13 @@ import click
 
 from attnstore.cli.options import settings
 
+EXAMPLES = """\b
+Examples:
+  attnstore ingest ingest/quickstart.toml quickstart.attn
+  attnstore ingest ingest/gum.toml gum.attn --set 'corpus.path=/data/gum/*.conllu' --set keep.precision=exact"""
 
-@click.command()
+
+@click.command(epilog=EXAMPLES)
 @click.argument("recipe", type=click.Path(path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path))
 @settings
@@ -16,13 +21,12 @@ def command(recipe: Path, store: Path, settings: tuple[str, ...], device: str) -
     """Run a recipe: a corpus goes in, a store comes out.
 
     The same command resumes an interrupted run; several may work on one store at once.
-
-    \b
-    attnstore ingest ingest/quickstart.toml quickstart.attn
-    attnstore ingest gum.toml gum.attn --set corpus.path=gum/*.conllu --set keep.precision=exact
     """
     from attnstore.job.recipe import Recipe, parse_overrides
     from attnstore.job.run import ingest
 
     with ingest(Recipe.read(recipe, parse_overrides(settings)), store, device=device) as made:
-        click.echo(f"{store}: {made.info.n_examples} examples, content {made.snapshot.content_hash[:16]}", err=True)
+        skipped = made.info.corpus["skipped"]
+        left_out = f" and {skipped} skipped (see the table skipped)" if skipped else ""
+        hashed = made.snapshot.content_hash[:16]
+        click.echo(f"{store}: {made.info.n_examples} examples{left_out}, content {hashed}", err=True)

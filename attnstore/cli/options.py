@@ -1,12 +1,14 @@
 """This file declares each option that several commands share, and how a table leaves the program."""
 
+import errno
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from attnstore.errors import BadInput
+from attnstore.errors import BadInput, NoSpace
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("table", "csv", "json", "parquet", "markdown", "arrow")
@@ -25,50 +27,92 @@ def reading(command: Command) -> Command:
     return command
 
 
+def _in_a_folder(context: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    # Found out before the answer is computed, which may take long.
+    if value is not None and not value.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {value.parent}")
+    return value
+
+
+def target(command: Command) -> Command:
+    """`-o FILE`, for every command that gives something to keep."""
+    option = click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        callback=_in_a_folder,
+        help="Write there instead of standard output.",
+    )
+    return option(command)
+
+
 def output(command: Command) -> Command:
     """Options of every command that gives a table."""
-    for option in (
-        click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there instead of standard output."),
-        click.option(
-            "--format",
-            "form",
-            type=click.Choice(FORMATS),
-            default="table",
-            show_default=True,
-            help="Form of the answer.",
-        ),
-    ):
-        command = option(command)
-    return command
+    option = click.option(
+        "--format",
+        "form",
+        type=click.Choice(FORMATS),
+        default="table",
+        show_default=True,
+        help="Form of the answer.",
+    )
+    return option(target(command))
 
 
 def settings(command: Command) -> Command:
     """`--set key=value`, which replaces one key of a recipe."""
     option = click.option(
-        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Replace one key of the recipe: model.name=…"
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_with_equals,
+        help="Replace one key of the recipe: model.name=…",
     )
     return option(command)
 
 
+def params_argument(command: Command) -> Command:
+    """`NAME=VALUE …`, the parameters of a question or a statement."""
+    return click.argument("params", nargs=-1, metavar="[NAME=VALUE]…", callback=_with_equals)(command)
+
+
+def _with_equals(context: click.Context, param: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
+    for word in words:
+        if not word.partition("=")[0] or "=" not in word:
+            raise click.BadParameter(f"{word!r} is not of the form NAME=VALUE")
+    return words
+
+
 def parameters(words: Sequence[str]) -> dict[str, object]:
-    """{"min_count": "50"} from words such as min_count=50."""
+    """{"min_count": "50"} from words such as min_count=50; a name that comes twice is wrong usage."""
     found: dict[str, object] = {}
     for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name:
-            raise BadInput(f"reading the parameter {word!r}", "no '='", "name=value, such as min_count=50")
+        name, _, value = word.partition("=")
+        if name in found:
+            raise click.UsageError(f"{name} has two values, {found[name]!r} and {value!r}.")
         found[name] = value
     return found
 
 
 def give(table: Any, form: str, target: Path | None) -> None:
-    """Write a table in a form to a file or standard output. A cut table says so on standard error."""
+    """Write a table in a form to a file or standard output. Only the form `table` leaves rows out, and says so."""
     from attnstore.show.formats import render
 
     data = render(table, form, max_rows=10_000) if form == "table" else render(table, form)
-    if target is not None:
+    # What other programs read is UTF-8 with plain line ends everywhere; a terminal gets its own encoding.
+    hand_over(data.encode() if isinstance(data, str) and form != "table" else data, target)
+
+
+def hand_over(data: str | bytes, target: Path | None) -> None:
+    """Write text or bytes to a file or standard output. BadInput or NoSpace where the file cannot be written."""
+    if target is None:
+        if isinstance(data, bytes) and b"\0" in data and sys.stdout is not None and sys.stdout.isatty():
+            raise click.UsageError("A terminal cannot show this format: add -o FILE.")
+        click.echo(data, nl=False)
+        return
+    try:
         target.write_bytes(data.encode() if isinstance(data, str) else data)
-    elif isinstance(data, bytes):
-        click.get_binary_stream("stdout").write(data)
-    else:
-        click.echo(data.rstrip("\n"))
+    except OSError as error:
+        kind = NoSpace if error.errno in (errno.ENOSPC, errno.EDQUOT) else BadInput
+        raise kind(f"writing {target}", error.strerror or str(error), "a file that can be written") from error

@@ -5,10 +5,15 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import reading, store_argument
+from attnstore.cli.options import hand_over, reading, store_argument, target
+
+EXAMPLES = """\b
+Examples:
+  attnstore show quickstart.attn 3 --layer 1 --head 2 --level word
+  attnstore show quickstart.attn 3 --layer 1 --head 2 --form html -o map.html"""
 
 
-@click.command()
+@click.command(epilog=EXAMPLES)
 @store_argument
 @click.argument("example")
 @click.option("--layer", type=int, required=True, help="Layer, from 0.")
@@ -16,7 +21,7 @@ from attnstore.cli.options import reading, store_argument
 @click.option("--kind", help="encoder, decoder or cross; needed only where the store has several.")
 @click.option("--level", type=click.Choice(["token", "word"]), default="token", show_default=True)
 @click.option("--form", type=click.Choice(["terminal", "svg", "lines", "html"]), default="terminal", show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there instead of standard output.")
+@target
 @reading
 def command(
     store: Path,
@@ -31,20 +36,12 @@ def command(
     tag: str | None,
     expect: str | None,
 ) -> None:
-    """Look at one attention map: EXAMPLE is a number, or a name given by the corpus.
-
-    \b
-    attnstore show gum.attn 12 --layer 7 --head 9 --level word
-    attnstore show gum.attn 12 --layer 7 --head 9 --form html -o map.html
-    """
+    """Look at one attention map: EXAMPLE is a number, or a name given by the corpus."""
     from attnstore.show.map import draw
     from attnstore.store.store import open as open_store
 
     with open_store(store, snapshot=snapshot, tag=tag, expect=expect) as opened:
-        which: int | str = int(example) if example.isdigit() else example
+        which: int | str = int(example) if example.isdecimal() else example
         found = opened.attention(example=which, kind=kind, layer=layer, head=head, level=level)  # type: ignore[arg-type]
         text = draw(found, form, colour=output is None and sys.stdout.isatty())
-    if output is None:
-        click.echo(text)
-    else:
-        output.write_text(text, encoding="utf-8")
+    hand_over(text.rstrip("\n") + "\n", output)

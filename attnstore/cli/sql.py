@@ -4,13 +4,18 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import give, output, parameters, reading, store_argument
+from attnstore.cli.options import give, output, parameters, params_argument, reading, store_argument
+
+EXAMPLES = """\b
+Examples:
+  attnstore sql quickstart.attn "select deprel, count(*) from words group by all order by 2 desc"
+  attnstore sql quickstart.attn 'select * from heads where layer = $layer' layer=1"""
 
 
-@click.command()
+@click.command(epilog=EXAMPLES)
 @store_argument
 @click.argument("statement")
-@click.argument("params", nargs=-1, metavar="[NAME=VALUE]…")
+@params_argument
 @output
 @reading
 def command(
@@ -23,12 +28,7 @@ def command(
     tag: str | None,
     expect: str | None,
 ) -> None:
-    """Run one SQL statement over a store; `-` reads it from standard input.
-
-    \b
-    attnstore sql gum.attn "select deprel, count(*) from words group by all order by 2 desc"
-    attnstore sql gum.attn "select * from heads where layer = \\$layer" layer=3
-    """
+    """Run one SQL statement over a store; `-` reads it from standard input."""
     from attnstore.store.store import open as open_store
 
     text = click.get_text_stream("stdin").read() if statement == "-" else statement

@@ -7,17 +7,17 @@ import click
 
 from attnstore.cli.options import give, output, store_argument
 
+EXAMPLES = """\b
+Examples:
+  attnstore verify quickstart.attn --deep"""
 
-@click.command()
+
+@click.command(epilog=EXAMPLES)
 @store_argument
 @click.option("--deep", is_flag=True, help="Decode every map as well and check that its rows sum to 1.")
 @output
 def command(store: Path, deep: bool, form: str, output: Path | None) -> None:
-    """Check a store against the format, and list what is broken. Exit status 1 where something is.
-
-    \b
-    attnstore verify gum.attn --deep
-    """
+    """Check a store against the format, and list what is broken. Exit status 1 where something is."""
     import pyarrow as pa
 
     from attnstore.format.verify import Finding, verify
@@ -25,7 +25,7 @@ def command(store: Path, deep: bool, form: str, output: Path | None) -> None:
     findings = verify(store, deep=deep)
     columns = list(Finding.__dataclass_fields__)
     rows = [asdict(finding) for finding in findings]
-    if findings or form != "table":
+    if findings or form != "table" or output is not None:
         schema = pa.schema([(name, pa.string()) for name in columns])
         give(pa.Table.from_pylist(rows, schema=schema), form, output)
     click.echo(f"{store}: {len(findings) or 'no'} rule{'' if len(findings) == 1 else 's'} broken", err=True)

@@ -16,7 +16,7 @@ from attnstore.job.recipe import Recipe
 from attnstore.job.source import Prepared, Source
 from attnstore.text.example import Skipped
 
-SEGMENT_TOKENS = 131_072
+SEGMENT_TOKENS = 65_536
 """Tokens at which a segment closes although its maps are small: its examples are held in memory."""
 
 FACT_PARAMETERS: Mapping[str, Any] = {"eps": 1e-4, "drop": "sep", "pieces": "mean"}

@@ -68,9 +68,9 @@ def place(number: int, prepared: Prepared, kinds: Mapping[str, Kind]) -> Placed:
 
 
 def text_rows(placed: Sequence[Placed], segment: int, cells: Mapping[int, Mapping[str, int | None]]) -> Rows:
-    """Rows of examples, tokens, words, mentions and links, by example number; `cells` are first cells by kind."""
+    """Rows of examples, tokens, words, mentions and links, in the order given; `cells` are first cells by kind."""
     rows: Rows = {name: [] for name in ("examples", "tokens", "words", "mentions", "links")}
-    for item in sorted(placed, key=lambda item: item.number):
+    for item in placed:
         example, number = item.prepared.example, item.number
         rows["examples"].append(
             {

@@ -34,6 +34,9 @@ BATCH_TOKENS = 2_048
 BATCH_MAP_BYTES = 16 * 2**20
 """Bytes of one layer's padded float32 maps in one batch; a longer example is a batch of its own."""
 
+ROWS_OF_EXAMPLES = 128
+"""Examples whose text tables are made at a time: rows as mappings need much memory."""
+
 WAITING_BYTES = 32 * 2**20
 """Layers that may wait for the writing thread; one larger than this never waits."""
 
@@ -63,8 +66,11 @@ def fill(staging: Path, segment: Segment, info: StoreInfo, source: Source) -> di
             writer.start(batch)
             source.capture([item.prepared for item in batch], writer.take)
             writer.finish()
-        for name, rows in text_rows(placed, segment.number, cells).items():
-            tables[name].append_rows(rows)
+        placed.sort(key=lambda item: item.number)
+        for start in range(0, len(placed), ROWS_OF_EXAMPLES):
+            some = placed[start : start + ROWS_OF_EXAMPLES]
+            for name, rows in text_rows(some, segment.number, cells).items():
+                tables[name].append_rows(rows)
         tables["skipped"].append_rows(skipped_rows(segment.skipped))
         if maps is not None:
             maps.close()

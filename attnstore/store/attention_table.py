@@ -1,7 +1,6 @@
 """This file is the virtual table `attention`: one row for each stored weight, read from Zarr while DuckDB scans it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,8 @@ from numpy.typing import NDArray
 from attnstore.errors import AttnStoreError
 from attnstore.store.cells import NO_KEY, Cells
 from attnstore.store.places import Places, PlaceTable
-from attnstore.store.pruning import KEYS, Head, Pruning, columns_of
-
-READ_CELLS = 2**22
-"""Cells that are read at a time, over layers and heads."""
+from attnstore.store.pruning import KEYS, Pruning, columns_of
+from attnstore.store.rectangles import Head, by_kind, head_numbers, rectangles
 
 BATCH_ROWS = 2**16
 """Short blocks of several heads are joined into batches of about this many rows."""
@@ -63,19 +60,6 @@ class VirtualTable(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no 
             raise
 
 
-@dataclass(frozen=True, slots=True)
-class Rectangle:
-    """Neighbouring layers that want the same neighbouring heads, read in one go."""
-
-    layer: slice
-    head: slice
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many layers, how many heads."""
-        return self.layer.stop - self.layer.start, self.head.stop - self.head.start
-
-
 def attention_rows(cells: Cells, places: PlaceTable) -> Produce:
     """What produces the rows of `attention`."""
 
@@ -93,46 +77,12 @@ def attention_rows(cells: Cells, places: PlaceTable) -> Produce:
     return produce
 
 
-def by_kind(heads: Iterable[Head]) -> dict[str, list[tuple[int, int]]]:
-    """(layer, head) pairs by kind, in order."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    for kind, layer, head in heads:
-        found.setdefault(kind, []).append((layer, head))
-    return found
-
-
 def chosen_places(places: PlaceTable, kind: str, examples: NDArray[np.int64] | None) -> Iterator[Places]:
     """The places of a kind in each segment, only those of `examples` unless None."""
     for place in places.of(kind):
         found = place if examples is None else place[np.isin(place.example, examples)]
         if len(found):
             yield found
-
-
-def rectangles(pairs: Sequence[tuple[int, int]], cells: int, most: int = READ_CELLS) -> Iterator[Rectangle]:
-    """Cover (layer, head) pairs by rectangles of at most `most` cells, where each head has `cells`."""
-    rows: dict[int, list[slice]] = {}
-    for layer, head in sorted(pairs):
-        runs = rows.setdefault(layer, [])
-        if runs and runs[-1].stop == head:
-            runs[-1] = slice(runs[-1].start, head + 1)
-        else:
-            runs.append(slice(head, head + 1))
-    layers = sorted(rows)
-    first = 0
-    while first < len(layers):
-        last = first + 1
-        while last < len(layers) and layers[last] == layers[last - 1] + 1 and rows[layers[last]] == rows[layers[first]]:
-            last += 1
-        for run in rows[layers[first]]:
-            width = run.stop - run.start
-            n_heads = max(1, min(width, most // max(cells, 1)))
-            n_layers = max(1, most // max(cells * n_heads, 1)) if n_heads == width else 1
-            for layer in range(layers[first], layers[last - 1] + 1, n_layers):
-                layer_run = slice(layer, min(layer + n_layers, layers[last - 1] + 1))
-                for head in range(run.start, run.stop, n_heads):
-                    yield Rectangle(layer_run, slice(head, min(head + n_heads, run.stop)))
-        first = last
 
 
 def _block(cells: Cells, block: Places, pairs: Sequence[tuple[int, int]], wanted: set[str]) -> Iterator[pa.RecordBatch]:
@@ -180,14 +130,6 @@ def _topk_block(
                 columns["weight"] = (weights[row] if index is None else weights[row][index])[used]
             shared = _Shared(block.kind, int(used.sum()), wanted, columns)
             yield shared.batch(np.array([layer], np.int16), np.array([head], np.int16), {})
-
-
-def head_numbers(rectangle: Rectangle) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
-    """Layer and head of every head of a rectangle, layer-major."""
-    n_layers, n_heads = rectangle.shape
-    layers = np.arange(rectangle.layer.start, rectangle.layer.stop, dtype=np.int16)
-    heads = np.arange(rectangle.head.start, rectangle.head.stop, dtype=np.int16)
-    return np.repeat(layers, n_heads), np.tile(heads, n_layers)
 
 
 class _Shared:

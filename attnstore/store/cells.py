@@ -2,18 +2,21 @@
 
 import importlib.util
 import math
+import os
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 
 from attnstore.errors import Damaged, NotStored
 from attnstore.format import names
-from attnstore.format.arrays import read_cells
 from attnstore.format.quantise import PRECISIONS, Floats
 from attnstore.store.contents import Contents
+
+# Zarr is loaded by the first map: most questions never read one.
+if TYPE_CHECKING:
+    import zarr
 
 NO_KEY = 2**32 - 1
 """Key of an entry that a row of largest weights does not use."""
@@ -65,11 +68,8 @@ class Cells:
     def weights(self, segment: int, kind: str, layer: slice, head: slice, cell: slice) -> Floats:
         """Weights [layer, head, cell], 0-1, of a kind's map, or of its largest weights in a store of those."""
         name = f"{kind}_topk_weight" if self.topk else kind
-        codes = self._codes(segment, name, layer, head, cell)
-        weights = self.precision.decode(codes)
-        # Cells that no chunk holds read as the fill value: NaN, or the largest code.
-        absent = np.isnan(weights.sum()) if codes.dtype != np.uint8 else codes.size > 1 and bool((codes == 255).all())
-        if absent:
+        weights = self.precision.decode(self._codes(segment, name, layer, head, cell))
+        if np.isnan(weights.sum()):  # what cells of an absent chunk read as
             path = self._path(segment, name)
             raise Damaged(f"reading {path}", "cells that no chunk holds", "a weight in every cell", _REMEDY)
         return weights
@@ -86,11 +86,20 @@ class Cells:
         return f"{self.contents.root / names.SEGMENTS / names.segment_name(segment) / names.MAPS / name}"
 
     def _codes(self, segment: int, name: str, layer: slice, head: slice, cell: slice) -> NDArray[Any]:
+        from attnstore.format.arrays import read_cells
+
         array = self._array(segment, name)
         if cell.stop > array.shape[2]:
             raise Damaged(
                 f"reading {self._path(segment, name)}", f"{array.shape[2]} cells", f"at least {cell.stop}", _REMEDY
             )
+        # Zarr takes an absent shard for one of fill values, and the uint8 of one reads as a weight.
+        shard = (array.shards or array.chunks)[2]
+        for number in range(layer.start, layer.stop):
+            for index in range(cell.start // shard, -(-cell.stop // shard)):
+                path = f"{self._path(segment, name)}/c/{number}/0/{index}"
+                if not os.path.isfile(path):
+                    raise Damaged(f"reading {path}", "it is missing", "a shard of the maps", _REMEDY)
         try:
             return read_cells(array, layer, head, cell)
         except MemoryError:
@@ -108,6 +117,8 @@ class Cells:
             return self._arrays[segment, name]
 
     def _open(self, segment: int, name: str) -> "zarr.Array[Any]":
+        import zarr
+
         path = self._path(segment, name)
         # The pipeline is chosen when an array is opened; set for good, it would change the caller's own arrays.
         with zarr.config.set(_ZARRS if importlib.util.find_spec("zarrs") else {}):
@@ -135,6 +146,8 @@ class Cells:
 
 def _culprit(array: "zarr.Array[Any]", layer: slice, head: slice, cell: slice) -> str:
     """The shard, as a path below the array, that made a read of these cells fail."""
+    from attnstore.format.arrays import read_cells
+
     shard = (array.shards or array.chunks)[2]
     for number in range(layer.start, layer.stop):
         for index in range(cell.start // shard, -(-cell.stop // shard)):

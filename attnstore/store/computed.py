@@ -18,10 +18,10 @@ from attnstore.reduce.axes import FloatArray, Frame
 from attnstore.reduce.head_facts import head_facts
 from attnstore.reduce.token_facts import token_facts
 from attnstore.reduce.word_facts import word_facts
-from attnstore.store.attention_table import rectangles
 from attnstore.store.database import Database
 from attnstore.store.parquet_files import FACT_TABLES
 from attnstore.store.places import Places
+from attnstore.store.rectangles import rectangles
 
 if TYPE_CHECKING:
     from attnstore.store.engine import Engine

@@ -2,14 +2,14 @@
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import duckdb
 import pyarrow as pa
 
-from attnstore.catalogue.catalogue import View, views
+from attnstore.catalogue.catalogue import View
 from attnstore.errors import BadInput, BadQuestion, NotFound, NotStored
 from attnstore.format.names import KINDS
 from attnstore.format.tables import TABLES
@@ -46,15 +46,16 @@ class Database:
     def __init__(
         self,
         files: ParquetFiles,
+        views: Sequence[View],
         virtual: Mapping[str, Callable[[], Virtual]],
         replaced: Mapping[str, pa.Table] | None = None,
     ) -> None:
-        self.files, self._virtual, self._replaced = files, virtual, dict(replaced or {})
+        replaced = replaced or {}
+        self.files, self._virtual, self._replaced = files, virtual, frozenset(replaced)
         self._lock = threading.Lock()
-        self._reached = Reached()
         self._connection = duckdb.connect(":memory:", config=_CONFIG)
-        self._views = {view.name: view for view in views()}
-        self._tables = self._lay_out()
+        self._reached = Reached(self._connection.cursor())
+        self._tables = self._lay_out(views, replaced)
 
     def close(self) -> None:
         """Close the connection; queries that still run end with an error."""
@@ -93,26 +94,30 @@ class Database:
         needed = set(self.files.sources) if names is None else set[str]()
         for name in names or ():
             needed |= self._tables.get(name, {name} & set(self.files.sources))
-        needed -= set(self._replaced)
+        needed -= self._replaced
         if names is not None:
             for table in sorted(needed & set(FACT_TABLES)):
                 if self.files.parameters(table) is None:
                     raise facts_not_kept(table, doing)
         self.files.check(sorted(needed))
 
-    def _lay_out(self) -> dict[str, frozenset[str]]:
+    def _lay_out(self, views: Sequence[View], replaced: Mapping[str, pa.Table]) -> dict[str, frozenset[str]]:
         """Create the schema and the views; the stored tables that each view reaches, by name."""
         connection = self._connection
         connection.execute("create schema stored")
         for name in self.files.sources:
-            connection.execute(f"create view stored.{_quoted(name)} as {self._stored(name)}")
+            try:
+                connection.execute(f"create view stored.{_quoted(name)} as {self._stored(name)}")
+            except duckdb.Error as error:
+                self.files.check([name])  # a file that DuckDB cannot open is most likely a damaged one
+                raise _typed(error, f"reading the table {name}") from error
         for name, table in provenance_tables(self.files).items():
             self._load(name, table)
-        for name, table in self._replaced.items():
+        for name, table in replaced.items():
             connection.execute(f"drop view stored.{_quoted(name)}")
             self._load(name, table)
         reaches: dict[str, frozenset[str]] = {}
-        for view in self._views.values():
+        for view in views:
             reaches[view.name] = self._create(view, reaches)
         return reaches
 

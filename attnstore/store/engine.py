@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from attnstore.store.attention_table import VirtualTable, attention_rows
+from attnstore.catalogue.catalogue import views
 from attnstore.store.cells import Cells
 from attnstore.store.computed import Computed
 from attnstore.store.contents import Contents
@@ -13,8 +14,11 @@ from attnstore.store.database import Database
 from attnstore.store.frames import Frames
 from attnstore.store.parquet_files import ParquetFiles
 from attnstore.store.places import PlaceTable
-from attnstore.store.pruning import Pruning
-from attnstore.store.word_table import word_attention_rows
+
+# Datasets of Arrow cost half a second to load with pandas beside them, and few questions read maps.
+if TYPE_CHECKING:
+    from attnstore.store.attention_table import VirtualTable
+    from attnstore.store.pruning import Pruning
 
 
 class Engine:
@@ -25,39 +29,49 @@ class Engine:
         self.files = ParquetFiles(contents)
         self.cells = Cells(contents)
         self.frames = Frames(self.files)
+        self._views = views()
         self.database = self.replacing({})
         self.computed = Computed(self)
         self._lock = threading.Lock()
-        self._places: tuple[PlaceTable, Pruning] | None = None
+        self._places: PlaceTable | None = None
+        self._pruning: Pruning | None = None
 
     @property
     def places(self) -> PlaceTable:
         """Where the maps lie."""
-        return self._located()[0]
+        with self._lock:
+            if self._places is None:
+                self._places = PlaceTable(self.contents.info, self.database)
+            return self._places
 
     def replacing(self, tables: Mapping[str, pa.Table]) -> Database:
         """A database over the same store in which these tables stand in for the stored ones."""
         virtual = {"attention": self._attention, "word_attention": self._word_attention}
-        return Database(self.files, virtual, tables)
+        return Database(self.files, self._views, virtual, tables)
 
     def close(self) -> None:
         """Close every database."""
         self.computed.close()
         self.database.close()
 
-    def _located(self) -> tuple[PlaceTable, Pruning]:
+    def _prune(self) -> "Pruning":
+        from attnstore.store.pruning import Pruning
+
+        places = self.places
         with self._lock:
-            if self._places is None:
-                places = PlaceTable(self.contents.info, self.database)
+            if self._pruning is None:
                 kept = ((kind, *self.cells.kept(kind)) for kind in self.contents.info.kinds)
                 heads = [(kind, layer, head) for kind, layers, own in kept for layer in layers for head in own]
-                self._places = places, Pruning(heads, places.examples)
-            return self._places
+                self._pruning = Pruning(heads, places.examples)
+            return self._pruning
 
-    def _attention(self) -> VirtualTable:
-        places, pruning = self._located()
-        return VirtualTable(pruning, attention_rows(self.cells, places))
+    def _attention(self) -> "VirtualTable":
+        from attnstore.store.attention_table import VirtualTable, attention_rows
 
-    def _word_attention(self) -> VirtualTable:
-        places, pruning = self._located()
-        return VirtualTable(pruning, word_attention_rows(self.cells, places, self.frames))
+        return VirtualTable(self._prune(), attention_rows(self.cells, self.places))
+
+    def _word_attention(self) -> "VirtualTable":
+        from attnstore.store.attention_table import VirtualTable
+        from attnstore.store.word_table import word_attention_rows
+
+        return VirtualTable(self._prune(), word_attention_rows(self.cells, self.places, self.frames))

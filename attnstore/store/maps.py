@@ -14,9 +14,9 @@ from attnstore.reduce.axes import Axis
 from attnstore.reduce.pieces import pieces_of
 from attnstore.reduce.words import PieceMode, word_map
 from attnstore.store.attention_map import AttentionMap
-from attnstore.store.attention_table import rectangles
 from attnstore.store.cells import NO_KEY, Cells
 from attnstore.store.places import Places
+from attnstore.store.rectangles import rectangles
 
 if TYPE_CHECKING:
     from attnstore.store.store import Store

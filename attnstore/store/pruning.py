@@ -13,6 +13,8 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 from numpy.typing import NDArray
 
+from attnstore.store.rectangles import Head
+
 GROUP = 256
 """Examples of one group: a filter costs some microseconds for each group, and for each example of those left over."""
 
@@ -27,9 +29,6 @@ KEYS = pa.schema(
         ("weight", pa.float32()),
     ]
 )
-
-Head = tuple[str, int, int]
-"""Kind, layer and head."""
 
 
 class Pruning:

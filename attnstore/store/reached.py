@@ -12,11 +12,10 @@ _BY_NAME = {"query", "query_table"}
 
 
 class Reached:
-    """Tells which names a statement reads; views are followed by the caller."""
+    """Tells which names a statement reads, parsing on the cursor given; views are followed by the caller."""
 
-    def __init__(self) -> None:
-        # A connection without tables: parsing must not bind, and never runs anything.
-        self._parser = duckdb.connect(":memory:", config={"python_enable_replacements": False})
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._parser = cursor
         self._lock = threading.Lock()
         self._known: dict[str, frozenset[str] | None] = {}
 
@@ -33,7 +32,7 @@ class Reached:
             return self._known[text]
 
     def close(self) -> None:
-        """Close the parser's connection."""
+        """Close the cursor."""
         self._parser.close()
 
     def _parse(self, text: str) -> frozenset[str] | None:

@@ -10,19 +10,11 @@ from numpy.typing import NDArray
 from attnstore.errors import NotStored
 from attnstore.reduce.pieces import pieces_of
 from attnstore.reduce.words import word_map
-from attnstore.store.attention_table import (
-    BATCH_ROWS,
-    SCHEMA,
-    Produce,
-    by_kind,
-    chosen_places,
-    head_numbers,
-    rectangles,
-)
+from attnstore.store.attention_table import BATCH_ROWS, SCHEMA, Produce, chosen_places
 from attnstore.store.cells import Cells
 from attnstore.store.frames import Frames
 from attnstore.store.places import Places, PlaceTable
-from attnstore.store.pruning import Head
+from attnstore.store.rectangles import Head, by_kind, head_numbers, rectangles
 
 
 def word_attention_rows(cells: Cells, places: PlaceTable, frames: Frames) -> Produce:

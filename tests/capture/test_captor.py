@@ -60,7 +60,6 @@ def test_no_more_than_two_layers_are_alive_at_once(road: Any) -> None:
     alive, handed = [], list[weakref.ref[NDArray[np.float32]]]()
 
     def receive(kind: str, layer: int, weights: NDArray[np.float32]) -> None:
-        gc.collect()
         handed.append(weakref.ref(weights))
         alive.append((live_maps(), sum(one() is not None for one in handed)))
 

@@ -126,7 +126,7 @@ def test_the_trap_of_an_attention_function_without_its_mask_function_is_caught(
     assert captor.facts.capture == "interface"
     # What happens where only the attention function is registered: the library drops the mask without a word.
     monkeypatch.delitem(AttentionMaskInterface._global_mapping, NAME)
-    with pytest.raises(NotCaptured, match="puts weight on padding|looks ahead"):
+    with pytest.raises(NotCaptured, match=r"puts weight on padding|looks ahead"):
         check(captor, sample(captor))
 
 

@@ -295,6 +295,12 @@ def test_whitespace_tokens_are_looked_up_whole(tiny: Tiny) -> None:
     assert load(str(tiny("bert")), tokens="whitespace").encoder.encode("the cats").texts[2] == "[UNK]"
 
 
+def test_half_a_surrogate_pair_is_refused(encoders: dict[str, Encoder]) -> None:
+    for call in (encoders["gpt2"].encode, encoders["gpt2"].spans):
+        with pytest.raises(BadInput, match="half of a surrogate pair at character 4"):
+            call("the \ud83d")
+
+
 def test_a_batch_is_padded_on_the_right(encoders: dict[str, Encoder]) -> None:
     encoder = encoders["wordpiece"]
     batch = collate([encoder.encode("the"), encoder.encode("the cat", "a dog")], None, encoder.pad_id)

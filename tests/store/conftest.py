@@ -1,39 +1,29 @@
-"""Stores of the read side's tests. The maker is loaded by its path, since tests are no package."""
+"""Stores for the tests of the read side."""
 
-import importlib.util
-import sys
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
-
-def load_maker() -> ModuleType:
-    name = "attnstore_tests_making"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / "making.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
+from attnstore.store.store import Store
+from attnstore.store.store import open as open_store
+from tests.store.making import ENCODER, Made, make_store, random_examples
 
 
 @pytest.fixture(scope="session")
-def making() -> ModuleType:
-    """The module that makes stores."""
-    return load_maker()
-
-
-@pytest.fixture(scope="session")
-def made(making: Any) -> Any:
+def made() -> list[Made]:
     """Seven examples of one encoder with 2 layers of 3 heads."""
-    return making.random_examples(1, (5, 9, 3, 12, 7, 6, 8), {"encoder": making.ENCODER})
+    return random_examples(1, (5, 9, 3, 12, 7, 6, 8), {"encoder": ENCODER})
 
 
 @pytest.fixture(scope="session")
-def folder(making: Any, made: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(made: list[Made], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of them in three segments. Read it only."""
-    return Path(making.make_store(tmp_path_factory.mktemp("read") / "made.attn", made))
+    return make_store(tmp_path_factory.mktemp("read") / "made.attn", made)
+
+
+@pytest.fixture(scope="session")
+def store(folder: Path) -> Iterator[Store]:
+    """That store, opened once for all tests."""
+    with open_store(folder) as opened:
+        yield opened
