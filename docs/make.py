@@ -68,18 +68,20 @@ def _between(path: Path, name: str, text: str) -> str:
     before, start, rest = path.read_text(encoding="utf-8").partition(f"<!-- {name}: generated")
     mark, _, rest = rest.partition("-->")
     _, end, after = rest.partition(f"<!-- end of {name} -->")
-    assert start and end, f"{path} has no marks for {name}"
+    if not (start and end):
+        raise SystemExit(f"{path} has no marks for {name}")
     return f"{before}{start}{mark}-->\n\n{text}\n\n{end}{after}"
 
 
 def main() -> int:
     """Write, or with --check list what is stale; exit status 1 where something is."""
-    stale = [path for path, text in generated().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    wanted = generated()
+    stale = [path for path in wanted if not path.exists() or path.read_text(encoding="utf-8") != wanted[path]]
     for path in stale:
         if "--check" in sys.argv:
             print(f"{path.name} is stale: run `make docs`")
         else:
-            path.write_text(generated()[path], encoding="utf-8")
+            path.write_text(wanted[path], encoding="utf-8")
     return 1 if stale and "--check" in sys.argv else 0
 
 

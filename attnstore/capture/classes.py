@@ -88,9 +88,10 @@ def read_tokenizer(name: str, place: Path | str, commit: str | None) -> PreTrain
 
 def auto_class(config: PreTrainedConfig) -> Any:
     """The transformers auto class that builds the bare model of a configuration."""
-    kind = config.model_type
+    kind: str = config.model_type
+    encoders = {str(key): str(name) for key, name in MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.items()}
     named = (config.architectures or [""])[0]
-    if named and MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.get(kind) == named != MODEL_MAPPING_NAMES.get(kind):
+    if named and encoders.get(kind) == named != MODEL_MAPPING_NAMES.get(kind):
         return AutoModelForTextEncoding
     return AutoModel if kind in MODEL_MAPPING_NAMES else AutoModelForSeq2SeqLM
 

@@ -57,7 +57,7 @@ class Encoder:
             token for token, role in self._special.items() if role == "other" and token == tokenizer.unk_token_id
         }
         self._never_typed = frozenset(self._special) - unknown
-        pad = tokenizer.pad_token_id
+        pad: Any = tokenizer.pad_token_id
         self.pad_id: int = int(pad) if pad is not None else next(iter(self._special), 0)
         self.facts: Mapping[str, str] = {
             "class": name,

@@ -25,7 +25,7 @@ def library_maps(
 
     The model is switched to its eager attention and back. Raises NotCaptured where it returns none.
     """
-    before = model.config._attn_implementation
+    before = model.config._attn_implementation or "eager"
     model.set_attn_implementation("eager")
     try:
         if model.config._attn_implementation != "eager":

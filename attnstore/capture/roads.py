@@ -56,7 +56,7 @@ def on_road(
 ) -> Captor:
     """A captor on this road, checked with `probe`; whatever breaks comes through."""
     alone = next(iter(facts.kinds)) if len(facts.kinds) == 1 else None
-    kinds = {module: kind_of(path, alone) for path, module in model.named_modules()}
+    kinds: dict[nn.Module, str] = {module: kind_of(path, alone) for path, module in model.named_modules()}
     with quiet():
         taken = road(model, kinds)
     captor = Captor(model, replace(facts, capture=taken.name), encoder, taken)

@@ -95,6 +95,14 @@ def parameters(words: Sequence[str]) -> dict[str, object]:
     return found
 
 
+def read_stdin(what: str) -> str:
+    """Standard input as text. BadInput where it is not UTF-8."""
+    try:
+        return click.get_binary_stream("stdin").read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"reading {what} from standard input", f"byte {error.start} is not UTF-8", "UTF-8") from error
+
+
 def give(table: Any, form: str, target: Path | None) -> None:
     """Write a table in a form to a file or standard output. Only the form `table` leaves rows out, and says so."""
     from attnstore.show.formats import render

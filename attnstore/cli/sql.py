@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import give, output, parameters, params_argument, reading, store_argument
+from attnstore.cli.options import give, output, parameters, params_argument, read_stdin, reading, store_argument
 
 EXAMPLES = """\b
 Examples:
@@ -31,6 +31,6 @@ def command(
     """Run one SQL statement over a store; `-` reads it from standard input."""
     from attnstore.store.store import open as open_store
 
-    text = click.get_text_stream("stdin").read() if statement == "-" else statement
+    text = read_stdin("the statement") if statement == "-" else statement
     with open_store(store, snapshot=snapshot, tag=tag, expect=expect) as opened:
         give(opened.sql(text, **parameters(params)).to_arrow(), form, output)

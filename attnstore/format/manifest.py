@@ -16,7 +16,10 @@ JSON_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One attention kind: its heads, and on which side its queries and keys lie."""
+    """One attention kind: its heads, and on which side its queries and keys lie.
+
+    `param_groups` gives each layer's group of shared parameters (ALBERT); empty where every layer has its own.
+    """
 
     layers: int
     heads: int
@@ -24,6 +27,7 @@ class Kind:
     queries: str
     keys: str
     causal: bool
+    param_groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,7 @@ def read_store(root: Path) -> StoreInfo:
         kept = value["kept"]
         return StoreInfo(
             **{key: value[key] for key in _PLAIN},
-            kinds={name: Kind(**_only(Kind, kind)) for name, kind in value["kinds"].items() if name in names.KINDS},
+            kinds={name: _kind(kind) for name, kind in value["kinds"].items() if name in names.KINDS},
             kept=Kept(kept["maps"], _numbers(kept["layers"]), _numbers(kept["heads"]), kept["topk"]),
             segments=tuple(PlannedSegment(s["first"], s["stop"], dict(s["cells"])) for s in value["segments"]),
         )
@@ -201,6 +205,10 @@ def read_snapshot(path: Path) -> Snapshot:
         for reference in (*lists["segments"], *lists["additions"]):
             names.checked_identifier(f"reading {path}", reference.id)
         return Snapshot(**{**_only(Snapshot, value), **lists})
+
+
+def _kind(value: Mapping[str, Any]) -> Kind:
+    return Kind(**{**_only(Kind, value), "param_groups": _numbers(value["param_groups"]) or ()})
 
 
 def _only(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:

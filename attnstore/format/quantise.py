@@ -96,7 +96,7 @@ PRECISIONS: dict[str, Precision] = {
         255,
         "weight = (value / 255)^2",
         _square_root,
-        lambda codes: _SQUARES[codes],
+        lambda codes: np.take(_SQUARES, codes.astype(np.intp)),
         _square_root_half_step,
     ),
 }

@@ -52,7 +52,7 @@ TOKENS = pa.schema(
         _column("token_id", _I32, "number in the tokenizer's vocabulary", required=True),
         _column("word", _I32, "index of the word it belongs to; null for none"),
         _column("part", _I32, "0 in part A, 1 in part B; null for a special token"),
-        _column("type_id", _I32, "token type that was fed to the model"),
+        _column("type_id", _I32, "token type that was fed to the model; 0 where it takes none"),
         _column("special", _STR, "null, or cls, sep, bos, eos, mask, pad, other: never from the text"),
         _column("punct", _BOOL, "exactly '.' or ','", required=True),
         _column("start_char", _I32, "first character in the text of its part"),
@@ -113,6 +113,20 @@ TOKEN_FACTS = pa.schema(
         _per_head("argmax", _I32, "key token of the largest weight; the lowest on a tie"),
         _per_head("max", pa.float16(), "largest weight of the row, 0-1"),
         _per_head("entropy_nats", pa.float16(), "entropy of the row in nats, without smoothing"),
+    ]
+)
+
+TOKEN_MASSES = pa.schema(
+    [
+        _EXAMPLE,
+        _KIND,
+        _column("token", _I32, "query token", required=True),
+        _per_head("self_mass", pa.float16(), "weight to itself, 0-1; NaN in cross maps"),
+        _per_head("previous_mass", pa.float16(), "weight to the preceding token, 0-1; NaN where there is none"),
+        _per_head("next_mass", pa.float16(), "weight to the following token, 0-1; NaN where there is none"),
+        _per_head("cls_mass", pa.float16(), "weight to [CLS], 0-1"),
+        _per_head("sep_mass", pa.float16(), "weight to every [SEP] together, 0-1"),
+        _per_head("punct_mass", pa.float16(), "weight to tokens that are exactly '.' or ',', 0-1"),
     ]
 )
 
@@ -185,6 +199,7 @@ TABLES: dict[str, pa.Schema] = {
     "mentions": MENTIONS,
     "links": LINKS,
     "token_facts": TOKEN_FACTS,
+    "token_masses": TOKEN_MASSES,
     "word_facts": WORD_FACTS,
     "head_facts": HEAD_FACTS,
     "skipped": SKIPPED,

@@ -1,4 +1,4 @@
-"""This file gathers the facts of one batch, layer by layer, into rows of the three fact tables."""
+"""This file gathers the facts of one batch, layer by layer, into rows of the fact tables."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,11 +8,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from attnstore.format.manifest import Kind
-from attnstore.format.tables import HEAD_FACTS, TABLES, TOKEN_FACTS, WORD_FACTS
+from attnstore.format.tables import HEAD_FACTS, TABLES, TOKEN_FACTS, TOKEN_MASSES, WORD_FACTS
 from attnstore.job.rows import Placed
 from attnstore.reduce.facts import Facts
+from attnstore.reduce.token_masses import TokenMasses
 
 _TOKEN = [field.name for field in TOKEN_FACTS][3:]
+_MASS = [field.name for field in TOKEN_MASSES][3:]
 _WORD = [field.name for field in WORD_FACTS][3:]
 _HEAD = [field.name for field in HEAD_FACTS][4:]
 _DTYPES = {pa.int32(): np.dtype(np.int32), pa.float16(): np.dtype(np.float16), pa.float64(): np.dtype(np.float64)}
@@ -21,23 +23,27 @@ _DTYPES = {pa.int32(): np.dtype(np.int32), pa.float16(): np.dtype(np.float16), p
 class BatchFacts:
     """The facts of one kind over one batch: arrays [row, layer, head], filled by `take`, given by `tables`."""
 
-    def __init__(self, kind: str, shape: Kind, batch: Sequence[Placed]) -> None:
+    def __init__(self, kind: str, shape: Kind, batch: Sequence[Placed], *, masses: bool = False) -> None:
         self.kind, self.shape = kind, shape
         self.batch = [item for item in batch if kind in item.frames]
         self.tokens = [len(item.frames[kind].queries) for item in self.batch]
         self.words = [item.frames[kind].queries.n_words for item in self.batch]
         heads = (shape.layers, shape.heads)
         self._token = {name: np.zeros((sum(self.tokens), *heads), _item(TOKEN_FACTS, name)) for name in _TOKEN}
+        mass = _MASS if masses else []
+        self._mass = {name: np.zeros((sum(self.tokens), *heads), _item(TOKEN_MASSES, name)) for name in mass}
         self._word = {name: np.zeros((sum(self.words), *heads), _item(WORD_FACTS, name)) for name in _WORD}
         self._head = {name: np.zeros((len(self.batch), *heads)) for name in _HEAD}
 
-    def take(self, layer: int, facts: Sequence[Facts]) -> None:
-        """Take the facts of one layer, one for each example of the batch, in order."""
+    def take(self, layer: int, facts: Sequence[Facts], masses: Sequence[TokenMasses] = ()) -> None:
+        """Take the facts of one layer, and the masses if they are kept, one for each example of the batch, in order."""
         for column, (table, name) in (
             *((self._token[n], ("tokens", n)) for n in _TOKEN),
             *((self._word[n], ("words", n)) for n in _WORD),
         ):
             column[:, layer] = np.concatenate([getattr(item, table)[name] for item in facts], axis=1).T
+        for name, column in self._mass.items():
+            column[:, layer] = np.concatenate([item[name] for item in masses], axis=1).T
         for name in _HEAD:
             self._head[name][:, layer] = [item.heads[name] for item in facts]
 
@@ -55,7 +61,11 @@ class BatchFacts:
             pa.array(np.tile(np.arange(heads, dtype=np.int16), len(numbers) * layers)),
         ]
         columns += [pa.array(self._head[name].ravel(), from_pandas=True) for name in _HEAD]  # NaN is null
+        masses = {}
+        if self._mass:
+            masses["token_masses"] = self._listed("token_masses", numbers, self.tokens, self._mass)
         return {
+            **masses,
             "token_facts": token,
             "word_facts": word,
             "head_facts": pa.RecordBatch.from_arrays(columns, schema=HEAD_FACTS),
@@ -81,4 +91,5 @@ class BatchFacts:
 
 
 def _item(schema: pa.Schema, name: str) -> np.dtype[Any]:
-    return _DTYPES[schema.field(name).type.value_type]
+    dtype: np.dtype[Any] = _DTYPES[schema.field(name).type.value_type]
+    return dtype

@@ -63,12 +63,11 @@ class KeepMaps:
         topk = self.kept.topk
         if not maps.keeps(f"{kind}_topk_key" if topk else kind, layer):
             return
-        if self.kept.heads is not None:
-            weights = weights[[head for head in self.kept.heads if head < len(weights)]]
-        heads, queries, keys = weights.shape
+        chosen = slice(None) if self.kept.heads is None else [h for h in self.kept.heads if h < len(weights)]
+        heads, (queries, keys) = len(weights[chosen, 0]), weights.shape[1:]
         step = max(1, BLOCK_CELLS // (heads * keys))
         for start in range(0, queries, step):
-            block = weights[:, start : start + step]
+            block = weights[chosen, start : start + step]
             if topk is None:
                 codes = self.precision.encode(np.ascontiguousarray(block))
                 maps.append(kind, layer, codes.reshape(heads, -1))

@@ -31,7 +31,7 @@ class ModelSource:
     def __init__(self, recipe: Recipe, device: str) -> None:
         self.recipe, self.device = recipe, device
         name, revision = recipe.model.name, recipe.model.revision or None
-        self.described = describe(name, revision=revision)
+        self.described = describe(name, revision=revision, hash_weights=True)
         self.encoder: Encoder = load_encoder(name, revision=revision)
         words = recipe.words.source
         self.parser: Parser | None = load_parser(words) if words.startswith("spacy:") else None
@@ -63,7 +63,7 @@ class ModelSource:
             "longest_input": self.preparer.longest,
         }
         kinds = {
-            name: Kind(kind.layers, kind.heads, kind.kv_heads, kind.queries, kind.keys, kind.causal)
+            name: Kind(kind.layers, kind.heads, kind.kv_heads, kind.queries, kind.keys, kind.causal, tuple(kind.groups))
             for name, kind in known.kinds.items()
         }
         return Facts(model, dict(self.encoder.facts), kinds, dict(self.parser.facts) if self.parser else {})

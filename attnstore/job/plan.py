@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from tqdm import tqdm
@@ -14,10 +15,17 @@ from attnstore.format.quantise import PRECISIONS
 from attnstore.format.version import FORMAT
 from attnstore.job.recipe import Recipe
 from attnstore.job.source import Prepared, Source
-from attnstore.text.example import Skipped
+from attnstore.text.example import Link, Mention, Skipped, Word
 
 SEGMENT_TOKENS = 65_536
 """Tokens at which a segment closes although its maps are small: its examples are held in memory."""
+
+FACT_TABLES: Mapping[str, tuple[str, ...]] = {
+    "standard": ("head_facts", "token_facts", "word_facts"),
+    "full": ("head_facts", "token_facts", "token_masses", "word_facts"),
+    "none": (),
+}
+"""The tables that `[keep] facts` stands for."""
 
 FACT_PARAMETERS: Mapping[str, Any] = {"eps": 1e-4, "drop": "sep", "pieces": "mean"}
 """What the stored facts were computed with: entropy smoothing, keys dropped in confidence, word rule."""
@@ -28,13 +36,17 @@ BYTES_PER_WEIGHT = {"standard": 1.15, "exact": 3.42, "compact": 0.61}
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will do: the store's description and what it costs. `skipped` counts unusable examples."""
+    """What a run will do: the store's description and what it costs. `skipped` counts unusable examples.
+
+    `digests` pins what the corpus gave for each segment, so that the run notices a corpus that changes meanwhile.
+    """
 
     info: StoreInfo
     n_tokens: int
     n_weights: int
     longest: int
     skipped: int
+    digests: tuple[str, ...] = ()
 
     @property
     def n_examples(self) -> int:
@@ -60,7 +72,8 @@ class Plan:
         if not self.info.facts["tables"]:
             return 0
         heads = sum(kind.layers * kind.heads for kind in self.info.kinds.values())
-        return heads * (9 * self.n_tokens + 90 * self.n_examples)
+        per_token = 20 if "token_masses" in self.info.facts["tables"] else 9
+        return heads * (per_token * self.n_tokens + 90 * self.n_examples)
 
     @property
     def memory_bytes(self) -> int:
@@ -79,14 +92,17 @@ def make_plan(recipe: Recipe, source: Source) -> Plan:
     """
     facts = source.facts
     item = PRECISIONS[recipe.keep.precision].itemsize
-    fingerprint = hashlib.sha256()
+    fingerprint, digest = hashlib.sha256(), hashlib.sha256()
     segments: list[PlannedSegment] = []
+    digests: list[str] = []
     cells = dict.fromkeys(facts.kinds, 0)
     first = number = skipped = tokens = all_tokens = weights = longest = 0
     reasons: dict[str, int] = {}
     for found in _progress(source.examples(), "plan"):
-        fingerprint.update(_identity(found))
+        told = identity(found)
+        fingerprint.update(told)
         if isinstance(found, Skipped):
+            digest.update(told)
             skipped += 1
             reasons[found.reason] = reasons.get(found.reason, 0) + 1
             continue
@@ -96,7 +112,9 @@ def make_plan(recipe: Recipe, source: Source) -> Plan:
             _raw_bytes(facts.kinds, size, item) > SEGMENT_BYTES or tokens + found.length > SEGMENT_TOKENS
         ):
             segments.append(PlannedSegment(first, number, cells))
-            first, tokens, size = number, 0, own
+            digests.append(digest.hexdigest())
+            first, tokens, size, digest = number, 0, own, hashlib.sha256()
+        digest.update(told)
         cells = size
         tokens += found.length
         all_tokens += found.length
@@ -110,6 +128,7 @@ def make_plan(recipe: Recipe, source: Source) -> Plan:
             "at least one text",
         )
     segments.append(PlannedSegment(first, number, cells))
+    digests.append(digest.hexdigest())
     record = recipe.record()
     corpus = {
         "kind": recipe.corpus.kind,
@@ -118,7 +137,6 @@ def make_plan(recipe: Recipe, source: Source) -> Plan:
         "skipped": skipped,
         "fingerprint": fingerprint.hexdigest(),
     }
-    tables = ["head_facts", "token_facts", "word_facts"] if recipe.keep.facts == "standard" else []
     described: dict[str, Any] = {
         "format": FORMAT,
         "title": recipe.title,
@@ -128,17 +146,18 @@ def make_plan(recipe: Recipe, source: Source) -> Plan:
         "parser": dict(facts.parser),
         "corpus": corpus,
         "precision": recipe.keep.precision,
-        "facts": {"tables": tables, "parameters": dict(FACT_PARAMETERS)},
+        "facts": {"tables": list(FACT_TABLES[recipe.keep.facts]), "parameters": dict(FACT_PARAMETERS)},
     }
-    identity = hashlib.sha256(dumps({**described, "segments": [[s.first, s.stop] for s in segments]})).hexdigest()
+    cut = [[segment.first, segment.stop] for segment in segments]
+    store_id = hashlib.sha256(dumps({**described, "segments": cut})).hexdigest()[:16]
     info = StoreInfo(
         **described,
-        store_id=identity[:16],
+        store_id=store_id,
         kinds=dict(facts.kinds),
         kept=_kept(recipe, facts.kinds),
         segments=tuple(segments),
     )
-    return Plan(info, all_tokens, weights, longest, skipped)
+    return Plan(info, all_tokens, weights, longest, skipped, tuple(digests))
 
 
 def _kept(recipe: Recipe, kinds: Mapping[str, Kind]) -> Kept:
@@ -158,12 +177,28 @@ def _raw_bytes(kinds: Mapping[str, Kind], cells: Mapping[str, int], item: int) -
     return sum(kind.layers * kind.heads * cells[name] * item for name, kind in kinds.items())
 
 
-def _identity(found: Prepared | Skipped) -> bytes:
+def identity(found: Prepared | Skipped) -> bytes:
+    """What an example is, as bytes to be hashed: all that is stored of it, except the file and line it came from."""
     if isinstance(found, Skipped):
-        return repr(("skipped", found.name, found.reason)).encode()
+        return repr(("skipped", found.name, found.reason)).encode("utf-8", "surrogatepass")
     e = found.example
     ids = (found.source.ids, found.target.ids if found.target else None)
-    return repr((e.name, e.text, e.second, e.target, e.label, found.cut, ids)).encode("utf-8", "surrogatepass")
+    # Annotation counts as well: a corrected parse is another corpus.
+    annotation = [
+        [fields(item) for item in items]
+        for items, fields in (
+            (e.words, _WORD),
+            (e.target_words, _WORD),
+            (e.mentions, _MENTION),
+            (e.links, _LINK),
+        )
+    ]
+    told = (*(getattr(e, name) for name in _PLAIN), found.cut, ids, annotation)
+    return repr(told).encode("utf-8", "surrogatepass")
+
+
+_PLAIN = ("name", "text", "second", "document", "target", "label", "split", "pair_id", "condition")
+_WORD, _MENTION, _LINK = (attrgetter(*kind.__slots__) for kind in (Word, Mention, Link))
 
 
 def _progress(examples: Iterator[Prepared | Skipped], what: str) -> "tqdm[Prepared | Skipped]":

@@ -1,6 +1,8 @@
 """This file brings the examples of a text corpus into the shape in which the model reads them."""
 
+import atexit
 import dataclasses
+import glob
 import shutil
 import sys
 import tempfile
@@ -16,6 +18,9 @@ from attnstore.text.encoded import Encoded
 from attnstore.text.example import Example, Skipped
 from attnstore.text.join import join_words
 from attnstore.text.pack import cut_windows, pack_pairs, pack_sentences, truncate
+
+STDIN_FOLDER = "attnstore-stdin-"
+"""How the name of the folder begins that holds a corpus from standard input while the program runs."""
 
 Annotate = Callable[[Iterable[Example]], Iterator[Example]]
 
@@ -45,25 +50,37 @@ def corpus_paths(recipe: Recipe) -> tuple[Path, ...]:
     found: list[Path] = []
     for pattern in recipe.corpus.path:
         if pattern == "-":
-            found.append(_spooled_stdin())
+            found.append(_spooled_stdin(recipe.corpus.kind))
             continue
         place = recipe.folder / pattern
-        if any(letter in pattern for letter in "*?["):
-            root = Path(place.anchor)
-            matches = sorted(root.glob(str(place.relative_to(root))) if place.anchor else Path().glob(str(place)))
+        # A file may itself have a name with such letters.
+        if any(letter in pattern for letter in "*?[") and not place.exists():
+            matches = sorted(glob.glob(pattern, root_dir=recipe.folder, recursive=True))
             if not matches:
-                raise BadInput("looking for the corpus", f"no file matches {pattern}", f"files under {recipe.folder}")
-            found += matches
+                raise BadInput(
+                    "looking for the corpus",
+                    f"no file matches {pattern}",
+                    f"files, as seen from the recipe's folder {recipe.folder.absolute()}",
+                    "Change corpus.path, or give a full path with --set corpus.path=…",
+                )
+            found += [recipe.folder / match for match in matches]
         else:
             found.append(place)
     return tuple(found)
 
 
-def _spooled_stdin() -> Path:
-    # A corpus is read twice: once to plan, once to run.
-    with tempfile.NamedTemporaryFile(prefix="stdin-", suffix=".txt", delete=False) as file:
+def _spooled_stdin(kind: str) -> Path:
+    # A corpus is read twice: once to plan, once to run. The name of the file becomes part of the examples' names.
+    folder = Path(tempfile.mkdtemp(prefix=STDIN_FOLDER))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    first = sys.stdin.buffer.readline()
+    table = ".parquet" if first.startswith(b"PAR1") else ".tsv" if b"\t" in first else ".csv"
+    suffixes = {"conllu": ".conllu", "jsonl": ".jsonl", "arrays": ".jsonl", "table": table}
+    path = folder / f"stdin{suffixes.get(kind, '.txt')}"
+    with path.open("wb") as file:
+        file.write(first)
         shutil.copyfileobj(sys.stdin.buffer, file)
-    return Path(file.name)
+    return path
 
 
 class Preparer:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from attnstore.errors import BadInput
+from attnstore.paths import shipped
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "corpus.kind": ("lines", "pairs", "conllu", "jsonl", "table", "arrays"),
@@ -16,7 +17,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "encode.long": ("window", "truncate", "skip"),
     "encode.part_ids": ("true", "zeros"),
     "keep.precision": ("standard", "exact", "compact"),
-    "keep.facts": ("standard", "none"),
+    "keep.facts": ("standard", "full", "none"),
 }
 
 
@@ -95,9 +96,9 @@ class Recipe:
         path = Path(path)
         doing = f"reading the recipe {path}"
         try:
-            value = tomllib.loads(path.read_text(encoding="utf-8"))
+            value = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         except FileNotFoundError as error:
-            raise BadInput(doing, "no such file", remedy="`attnstore demo` shows one that runs") from error
+            raise BadInput(doing, "no such file", remedy=f"Recipes to start from lie in {shipped('ingest')}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
             raise BadInput(doing, str(error), "a TOML file in UTF-8") from error
         return cls.build(value, overrides, folder=path.parent, doing=doing)
@@ -114,10 +115,13 @@ class Recipe:
         """The recipe in a nested mapping shaped like the TOML."""
         tables = {name: dict(table) if isinstance(table, Mapping) else table for name, table in value.items()}
         for key, replacement in (overrides or {}).items():
-            table, _, name = key.rpartition(".")
-            place = tables.setdefault(table, {}) if table else tables
-            if not isinstance(place, dict):
-                raise BadInput(doing, f"the key {key!r}", f"{table!r} to be a table")
+            *path, name = key.split(".")
+            place: Any = tables
+            for table in path:
+                place[table] = dict(place[table]) if isinstance(place.get(table), Mapping) else place.get(table, {})
+                place = place[table]
+                if not isinstance(place, dict):
+                    raise BadInput(doing, f"the key {key!r}", f"{table!r} to be a table")
             place[name] = replacement
         parts = {f.name: f.type for f in fields(cls) if f.name != "folder"}
         _known(doing, tables, list(parts), "")
@@ -143,17 +147,32 @@ _TABLES: dict[str, type] = {
 
 
 def parse_overrides(settings: Sequence[str]) -> dict[str, object]:
-    """{"model.name": …} from words such as model.name=bert-base-uncased; the value is TOML, else plain text."""
+    """{"model.name": …} from words such as model.name=bert-base-uncased.
+
+    The value is TOML and, where it is not or the key wants text, plain text: a revision may look like a number.
+    """
     overrides: dict[str, object] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
             raise BadInput(f"reading --set {setting}", "no '='", "key=value, such as model.name=bert-base-uncased")
         try:
-            overrides[key] = tomllib.loads(f"value = {text}")["value"]
+            value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
-            overrides[key] = text
+            value = text
+        overrides[key] = text if _wants_text(key) and not isinstance(value, str | list) else value
     return overrides
+
+
+def _wants_text(key: str) -> bool:
+    """Whether a key holds text, or a list of texts."""
+    table, _, name = key.rpartition(".")
+    if not table:
+        return name == "title"
+    if table == "corpus.columns":
+        return True
+    kind = {f.name: f.type for f in fields(_TABLES[table])}.get(name) if table in _TABLES else None
+    return kind is str or get_args(kind) == (str, ...)
 
 
 def keys() -> list[tuple[str, str, Any]]:

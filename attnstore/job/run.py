@@ -1,6 +1,8 @@
 """This file runs a plan: every segment that is not there yet, then the snapshot that makes them visible."""
 
 import errno
+import hashlib
+import itertools
 import os
 import shutil
 import time
@@ -10,19 +12,18 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from attnstore.errors import BadInput, NoSpace
+from attnstore.errors import AttnStoreError, BadInput, NoSpace
 from attnstore.format import names
 from attnstore.format.commit import commit, in_work, publish, published, seal, snapshots, stage, write_once
 from attnstore.format.manifest import StoreInfo, read_store, store_to_json
 from attnstore.job.card import write_card
-from attnstore.job.plan import Plan, make_plan
+from attnstore.job.plan import Plan, identity, make_plan
 from attnstore.job.recipe import Recipe
 from attnstore.job.segment import Segment, fill
 from attnstore.job.source import Prepared, Source
 from attnstore.job.sources import source_for
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
-from attnstore.text.example import Skipped
 
 SNAPSHOT_SECONDS = 60.0
 """A run makes a snapshot at most this often, and one at its end."""
@@ -46,31 +47,47 @@ def ingest(recipe: Recipe | str | Path, store: str | Path, *, device: str = "cpu
     recipe = recipe if isinstance(recipe, Recipe) else Recipe.read(recipe)
     source, root = source_for(recipe, device), Path(store)
     plan = make_plan(recipe, source)
-    with _full_disk_named(root):
-        _begin(root, plan)
-        _run(root, plan.info, source)
+    with _disk_errors_named(root):
+        is_checked = _begin(root, plan, source)
+        _run(root, plan, source, is_checked)
         write_card(root)
     return open_store(root)
 
 
-def _begin(root: Path, plan: Plan) -> None:
+def check_space(root: Path, plan: Plan, doing: str) -> None:
+    """Raises NoSpace unless the disk that `root` lies on, or would, holds what is left to write of a plan."""
+    place = next(folder for folder in (root.absolute(), *root.absolute().parents) if folder.exists())
+    share = 1 - len(published(root, names.SEGMENTS)) / len(plan.info.segments)
+    need, free = int((plan.map_bytes + plan.fact_bytes) * share), shutil.disk_usage(place).free
+    if need + SPACE_LEFT > free:
+        raise NoSpace(
+            doing,
+            f"about {need / 2**20:,.0f} MiB to write and {free / 2**20:,.0f} MiB free",
+            f"{SPACE_LEFT / 2**20:,.0f} MiB more than that",
+            "Free some, or keep less: keep.precision, keep.layers or keep.maps",
+        )
+
+
+def _begin(root: Path, plan: Plan, source: Source) -> bool:
+    """Write store.json unless it is there; whether the source was started, which comes first.
+
+    A model that cannot be used would otherwise leave a store behind that no other recipe may use.
+    """
     if root.exists() and not root.is_dir():
         raise BadInput(f"ingesting into {root}", "a file of that name", "a folder, or nothing")
     foreign = [path.name for path in root.iterdir() if not path.name.startswith(names.STAGING)] if root.is_dir() else []
     if foreign and not (root / names.STORE).exists():
         raise BadInput(f"ingesting into {root}", f"a folder that holds {foreign[0]}", "an empty folder, or a store")
-    root.mkdir(parents=True, exist_ok=True)
-    done = published(root, names.SEGMENTS)
-    share = 1 - len(done) / len(plan.info.segments)
-    need, free = int((plan.map_bytes + plan.fact_bytes) * share), shutil.disk_usage(root).free
-    if need + SPACE_LEFT > free:
-        raise NoSpace(
-            f"ingesting into {root}",
-            f"about {need / 2**20:,.0f} MiB to write and {free / 2**20:,.0f} MiB free",
-            remedy="Free some, or keep less: keep.precision, keep.layers or keep.maps",
-        )
-    if not write_once(root / names.STORE, store_to_json(plan.info)):
+    is_new = not (root / names.STORE).exists()
+    if not is_new:
         _same_store(root, read_store(root), plan.info)
+    check_space(root, plan, f"ingesting into {root}")
+    if is_new:
+        root.mkdir(parents=True, exist_ok=True)
+        source.start(list(itertools.islice((x for x in source.examples() if isinstance(x, Prepared)), 2)))
+        if not write_once(root / names.STORE, store_to_json(plan.info)):
+            _same_store(root, read_store(root), plan.info)
+    return is_new
 
 
 def _same_store(root: Path, there: StoreInfo, wanted: StoreInfo) -> None:
@@ -100,13 +117,13 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _run(root: Path, info: StoreInfo, source: Source) -> None:
+def _run(root: Path, plan: Plan, source: Source, is_checked: bool) -> None:
+    info = plan.info
     wanted = range(len(info.segments))
     left = [n for n in wanted if names.segment_name(n) not in published(root, names.SEGMENTS)]
     if not left:
         commit(root, info.store_id)
         return
-    checked = False
     committed = time.monotonic()
     total = sum(info.segments[n].stop - info.segments[n].first for n in left)
     # disable=None: shown on a terminal, quiet otherwise.
@@ -114,15 +131,15 @@ def _run(root: Path, info: StoreInfo, source: Source) -> None:
         # Segments that another writer has in work come last: it may finish them, or be dead.
         for leave_to_others in (True, False):
             left = [n for n in left if names.segment_name(n) not in published(root, names.SEGMENTS)]
-            for segment in _segments(info, source, left):
+            for segment in _segments(plan, source, left):
                 folder = f"{names.SEGMENTS}/{names.segment_name(segment.number)}"
                 if (root / folder).exists():
                     continue
                 if leave_to_others and names.segment_name(segment.number) in in_work(root, names.SEGMENTS):
                     continue
-                if not checked:
+                if not is_checked:
                     source.start(segment.prepared[:2])
-                    checked = True
+                    is_checked = True
                 _build(root, folder, segment, info, source)
                 bar.update(len(segment.prepared))
                 if time.monotonic() - committed > SNAPSHOT_SECONDS:
@@ -143,39 +160,58 @@ def _build(root: Path, folder: str, segment: Segment, info: StoreInfo, source: S
         raise
 
 
-def _segments(info: StoreInfo, source: Source, wanted: Sequence[int]) -> Iterator[Segment]:
-    """The wanted segments in order, from one pass over the corpus."""
-    ends = [segment.stop for segment in info.segments]
-    segment = Segment(0, 0)
+def _segments(plan: Plan, source: Source, wanted: Sequence[int]) -> Iterator[Segment]:
+    """The wanted segments in order, from one pass over the corpus. BadInput where it is not what was planned."""
+    ends = [segment.stop for segment in plan.info.segments]
+    segment, digest = Segment(0, 0), hashlib.sha256()
     number = 0
     for found in source.examples():
         if isinstance(found, Prepared):
             if number >= ends[-1]:
-                _changed(f"more than {ends[-1]} examples")
+                raise _changed(f"more than {ends[-1]} examples")
             if number == ends[segment.number]:
                 if segment.number in wanted:
-                    yield segment
-                segment = Segment(segment.number + 1, number)
+                    yield _unchanged(segment, digest.hexdigest(), plan)
+                segment, digest = Segment(segment.number + 1, number), hashlib.sha256()
             segment.prepared.append(found) if segment.number in wanted else None
             number += 1
-        elif isinstance(found, Skipped) and segment.number in wanted:
+        elif segment.number in wanted:
             segment.skipped.append(found)
+        digest.update(identity(found))
     if number != ends[-1]:
-        _changed(f"{number} examples, planned {ends[-1]}")
+        raise _changed(f"{number} examples, planned {ends[-1]}")
     if segment.number in wanted:
-        yield segment
+        yield _unchanged(segment, digest.hexdigest(), plan)
 
 
-def _changed(found: str) -> None:
-    raise BadInput("reading the corpus again", found, "the corpus that was planned", "Run the ingest anew")
+def _unchanged(segment: Segment, digest: str, plan: Plan) -> Segment:
+    if digest != plan.digests[segment.number]:
+        planned = plan.info.segments[segment.number]
+        raise _changed(f"examples {planned.first} to {planned.stop - 1} are not what they were")
+    return segment
+
+
+def _changed(found: str) -> BadInput:
+    remedy = "Leave the corpus alone while it is read; run the same command again, or name another store"
+    return BadInput("reading the corpus again", found, "the corpus that was planned", remedy)
+
+
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 @contextmanager
-def _full_disk_named(root: Path) -> Iterator[None]:
+def _disk_errors_named(root: Path) -> Iterator[None]:
     try:
         yield
+    except AttnStoreError:
+        raise
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or isinstance(error, NoSpace):
+        if error.errno in _UNWRITABLE:
+            place = error.filename or root
+            raise BadInput(
+                f"ingesting into {root}", f"{place}: {os.strerror(error.errno)}", "a folder that can be written"
+            ) from error
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise NoSpace(
             f"ingesting into {root}",

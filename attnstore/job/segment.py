@@ -5,12 +5,12 @@ What waits between them is bounded in bytes, and a layer above that bound is tak
 thread, so that no more than one layer's map waits beside the one in work.
 """
 
+import contextlib
 import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ from attnstore.job.fact_rows import BatchFacts
 from attnstore.job.keep import KeepMaps
 from attnstore.job.rows import Placed, place, skipped_rows, text_rows
 from attnstore.job.source import Prepared, Source
-from attnstore.reduce.facts import facts
+from attnstore.reduce.facts import Facts, facts
+from attnstore.reduce.token_masses import TokenMasses, token_masses
 from attnstore.text.example import Skipped
 
 BATCH_TOKENS = 2_048
@@ -74,13 +75,12 @@ def fill(staging: Path, segment: Segment, info: StoreInfo, source: Source) -> di
         tables["skipped"].append_rows(skipped_rows(segment.skipped))
         if maps is not None:
             maps.close()
-        return {name: rows for name, table in tables.items() if (rows := table.close())}
+        return {name: count for name, table in tables.items() if (count := table.close())}
     except BaseException:
         writer.stop()
-        if maps is not None:
-            maps.abandon()
-        for table in tables.values():
-            table.abandon()
+        for abandon in (*([maps.abandon] if maps is not None else []), *(table.abandon for table in tables.values())):
+            with contextlib.suppress(OSError):  # what is buffered may not fit on the disk either
+                abandon()
         raise
     finally:
         writer.stop()
@@ -113,6 +113,7 @@ class _Writer:
         self.info, self.keep, self.maps, self.tables = info, keep, maps, tables
         self.precision = PRECISIONS[info.precision]
         self.with_facts = bool(info.facts["tables"])
+        self.with_masses = "token_masses" in info.facts["tables"]
         self.batch: list[Placed] = []
         self.gathered: dict[str, BatchFacts] = {}
         self.error: BaseException | None = None
@@ -126,7 +127,9 @@ class _Writer:
         """Begin a batch; the one before it is finished."""
         self.batch = batch
         if self.with_facts:
-            self.gathered = {name: BatchFacts(name, kind, batch) for name, kind in self.info.kinds.items()}
+            self.gathered = {
+                name: BatchFacts(name, kind, batch, masses=self.with_masses) for name, kind in self.info.kinds.items()
+            }
 
     def take(self, kind: str, layer: int, weights: NDArray[np.float32]) -> None:
         """Take one layer's maps [batch, head, query, key] from the model's thread."""
@@ -175,7 +178,8 @@ class _Writer:
                 self._room.notify_all()
 
     def _work(self, kind: str, layer: int, weights: NDArray[np.float32]) -> None:
-        gathered: list[Any] = []
+        gathered: list[Facts] = []
+        masses: list[TokenMasses] = []
         row = -1
         for item in self.batch:
             frame = item.frames.get(kind)
@@ -186,7 +190,9 @@ class _Writer:
             own = checked_weights(own, f"storing {kind} layer {layer} of {item.prepared.example.name}")
             if self.with_facts:
                 gathered.append(facts(own, frame, **self.info.facts["parameters"]))
+            if self.with_masses:
+                masses.append(token_masses(own, frame))
             if self.maps is not None:
                 self.keep.append(self.maps, kind, layer, own, frame)
         if self.with_facts:
-            self.gathered[kind].take(layer, gathered)
+            self.gathered[kind].take(layer, gathered, masses)

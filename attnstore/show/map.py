@@ -3,7 +3,7 @@
 from attnstore.show.heatmap import lines_svg, map_svg
 from attnstore.show.page import page
 from attnstore.show.terminal import map_text
-from attnstore.store.maps import AttentionMap
+from attnstore.store.attention_map import AttentionMap
 
 FORMS = ("terminal", "svg", "lines", "html")
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from attnstore.catalogue.catalogue import bind, find
 from attnstore.errors import NotFound
 from attnstore.store.result import Provenance, Result
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
 
 def run(store: "Store", text: str, params: Mapping[str, object]) -> Result:
     """The answer to one SELECT."""
+    # DuckDB takes no number of NumPy, and a citation should be JSON.
+    params = {
+        name: value.tolist() if isinstance(value, np.generic | np.ndarray) else value for name, value in params.items()
+    }
     table = store.engine.database.run(text, params)
     return Result(table, provenance(store, text, params, None))
 

@@ -105,9 +105,12 @@ class Cells:
         except MemoryError:
             raise
         except Exception as error:  # every codec has its own kind of error for bytes that it cannot read
-            shard = _culprit(array, layer, head, cell)
+            culprit = _culprit(array, layer, head, cell)
             raise Damaged(
-                f"reading {self._path(segment, name)}/{shard}", f"a chunk that cannot be decoded ({error})", "", _REMEDY
+                f"reading {self._path(segment, name)}/{culprit}",
+                f"a chunk that cannot be decoded ({error})",
+                "",
+                _REMEDY,
             ) from error
 
     def _array(self, segment: int, name: str) -> "zarr.Array[Any]":

@@ -17,6 +17,7 @@ from attnstore.format.tables import TABLES
 from attnstore.reduce.axes import FloatArray, Frame
 from attnstore.reduce.head_facts import head_facts
 from attnstore.reduce.token_facts import token_facts
+from attnstore.reduce.token_masses import token_masses
 from attnstore.reduce.word_facts import word_facts
 from attnstore.store.database import Database
 from attnstore.store.parquet_files import FACT_TABLES
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 DEFAULTS: Mapping[str, Mapping[str, object]] = {
     "head_facts": {"eps": 1e-4, "drop": "sep"},
     "token_facts": {},
+    "token_masses": {},
     "word_facts": {"pieces": "mean"},
 }
 """The parameters of each reduction, and what they are unless a question asks for another value."""
@@ -36,6 +38,7 @@ DEFAULTS: Mapping[str, Mapping[str, object]] = {
 _REDUCTIONS: Mapping[str, Callable[..., Mapping[str, NDArray[Any]]]] = {
     "head_facts": head_facts,
     "token_facts": token_facts,
+    "token_masses": token_masses,
     "word_facts": word_facts,
 }
 _HELD = 4
@@ -113,7 +116,7 @@ def _same(stored: object, wanted: object) -> bool:
 def compute(engine: "Engine", table: str, params: Mapping[str, object], doing: str) -> pa.Table:
     """A fact table of the whole store, reduced from its maps; NotStored where they do not suffice.
 
-    `head_facts` has rows of the kept layers and heads only; the other two need all of them.
+    `head_facts` has rows of the kept layers and heads only; the others need all of them.
     """
     info, cells = engine.contents.info, engine.cells
     known = engine.files.parameters(table)
@@ -173,7 +176,7 @@ def _block(engine: "Engine", table: str, params: Mapping[str, object], block: Pl
 def _rows(table: str, frame: Frame) -> int:
     if table == "head_facts":
         return 1
-    return len(frame.queries) if table == "token_facts" else frame.queries.n_words
+    return frame.queries.n_words if table == "word_facts" else len(frame.queries)
 
 
 def _head_rows(block: Places, layers: list[int], heads: list[int], columns: Mapping[str, NDArray[Any]]) -> pa.Table:

@@ -166,7 +166,8 @@ def provenance_tables(files: ParquetFiles) -> dict[str, pa.Table]:
         share = max(1, kind.heads // max(1, kind.kv_heads))
         for index in range(kind.layers * kind.heads):
             layer, head = divmod(index, kind.heads)
-            row = {"kind": name, "layer": layer, "head": head, "kv_head": head // share, "param_group": None}
+            group = kind.param_groups[layer] if kind.param_groups else layer
+            row = {"kind": name, "layer": layer, "head": head, "kv_head": head // share, "param_group": group}
             row |= {"queries": kind.queries, "keys": kind.keys, "causal": kind.causal, "position": index + 1}
             heads.append(row)
     units = []

@@ -47,6 +47,8 @@ class Frames:
         return loaded
 
     def _load(self, segment: int) -> dict[str, "_Side"]:
+        if not 0 <= segment < len(self._info.segments):
+            raise Damaged("reading tokens", f"an example in segment {segment}", f"{len(self._info.segments)} segments")
         planned = self._info.segments[segment]
         # Not through DuckDB: this also runs while DuckDB scans a table that needs frames.
         self._files.check(("tokens", "words"))

@@ -14,7 +14,7 @@ from attnstore.format.manifest import File, Unit
 from attnstore.format.tables import TABLES
 from attnstore.store.contents import Contents
 
-FACT_TABLES = ("head_facts", "token_facts", "word_facts")
+FACT_TABLES = ("head_facts", "token_facts", "token_masses", "word_facts")
 """Tables that a reduction can fill anew from the maps."""
 
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")

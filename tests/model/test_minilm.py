@@ -1,4 +1,4 @@
-"""The real pretrained model on real text: stored maps are the library's own, and answers are those computed elsewhere."""
+"""The real pretrained model on real text: maps are the library's own, and answers are those computed elsewhere."""
 
 from collections.abc import Iterator
 from pathlib import Path

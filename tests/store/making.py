@@ -22,6 +22,11 @@ from attnstore.reduce.facts import facts
 Floats = NDArray[np.float32]
 
 ENCODER = Kind(layers=2, heads=3, kv_heads=3, queries="source", keys="source", causal=False)
+KINDS = {
+    "encoder": Kind(2, 2, 2, "source", "source", False),
+    "decoder": Kind(3, 2, 1, "target", "target", True),
+    "cross": Kind(3, 2, 2, "target", "source", False),
+}
 KEEP_ALL = Kept("all", None, None, None)
 PARAMETERS = {"eps": 1e-4, "drop": "sep", "pieces": "mean"}
 FACTS = ("head_facts", "token_facts", "word_facts")
@@ -81,7 +86,9 @@ FORMS = ("stone", "paper", "lantern", "harbour", ".", ",", "'s", "green", "slowl
 
 def random_text(rng: np.random.Generator, n_words: int) -> Text:
     """[CLS] words [SEP], every fourth word in two pieces, the last but one without tokens; a random parse."""
-    tokens, special, word, words = ["[CLS]"], ["cls"], [-1], []
+    tokens, word = ["[CLS]"], [-1]
+    special: list[str | None] = ["cls"]
+    words: list[dict[str, Any]] = []
     root = int(rng.integers(n_words))
     for index in range(n_words):
         form = str(rng.choice(FORMS))
@@ -110,7 +117,9 @@ def random_examples(seed: int, lengths: Sequence[int], kinds: Mapping[str, Kind]
     rng, made = np.random.default_rng(seed), []
     two_sided = any("target" in (kind.queries, kind.keys) for kind in kinds.values())
     for number, length in enumerate(lengths):
-        texts = {"source": random_text(rng, length), "target": random_text(rng, length - 2) if two_sided else None}
+        texts = {"source": random_text(rng, length)}
+        if two_sided:
+            texts["target"] = random_text(rng, length - 2)
         maps = {
             name: random_maps(
                 rng,
@@ -122,7 +131,7 @@ def random_examples(seed: int, lengths: Sequence[int], kinds: Mapping[str, Kind]
             )
             for name, kind in kinds.items()
         }
-        made.append(Made(f"e{number}", texts["source"], maps, texts["target"]))
+        made.append(Made(f"e{number}", texts["source"], maps, texts.get("target")))
     return made
 
 

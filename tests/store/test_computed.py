@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from attnstore.errors import BadQuestion, NotStored
-from attnstore.format.manifest import Kept
+from attnstore.format.manifest import Kept, Kind
 from attnstore.format.tables import TABLES
 from attnstore.reduce.head_facts import head_facts
 from attnstore.store.computed import compute
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
-from tests.store.making import ENCODER, Made, make_store
-from tests.store.test_attention_table import KINDS, random_examples
+from tests.store.making import ENCODER, KINDS, Made, make_store, random_examples
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +34,16 @@ def _without_maps(root: Path, place: Path) -> Store:
 @pytest.mark.parametrize("table", ["head_facts", "token_facts", "word_facts"])
 @pytest.mark.parametrize("kinds", [{"encoder": ENCODER}, KINDS])
 def test_a_table_computed_from_exact_maps_is_the_stored_one(
-    table: str, kinds: Mapping[str, object], tmp_path: Path
+    table: str, kinds: Mapping[str, Kind], tmp_path: Path
 ) -> None:
-    made = random_examples(4, (6, 4, 9, 5), kinds)  # type: ignore[arg-type]
-    root = make_store(tmp_path / "two.attn", made, kinds=kinds, precision="exact", per_segment=3)  # type: ignore[arg-type]
+    made = random_examples(4, (6, 4, 9, 5), kinds)
+    root = make_store(tmp_path / "two.attn", made, kinds=kinds, precision="exact", per_segment=3)
     with open_store(root) as store:
-        params = {"head_facts": {"eps": 1e-4, "drop": "sep"}, "token_facts": {}, "word_facts": {"pieces": "mean"}}
+        params: dict[str, dict[str, object]] = {
+            "head_facts": {"eps": 1e-4, "drop": "sep"},
+            "token_facts": {},
+            "word_facts": {"pieces": "mean"},
+        }
         found = compute(store.engine, table, params[table], "testing")
         assert found.schema == TABLES[table]
         keys = ", ".join(found.schema.names[: 4 if table == "head_facts" else 3])
@@ -59,6 +62,18 @@ def test_a_table_computed_from_exact_maps_is_the_stored_one(
                 np.testing.assert_allclose(
                     one.fill_null(-1).to_numpy(False), two.fill_null(-1).to_numpy(False), rtol=1e-5, atol=1e-6
                 )
+
+
+def test_masses_that_were_not_kept_are_computed(exact: Path, made: list[Made], tmp_path: Path) -> None:
+    mine = tmp_path / "mine.sql"
+    mine.write_text(
+        "-- Mine.\n-- reads: token_masses\n"
+        "select layer, head, sep_mass from token_masses where example = 3 and token = 2 order by all\n"
+    )
+    with open_store(exact) as store:
+        found = store.ask(str(mine)).to_numpy()["sep_mass"]
+        # [SEP] is the last token of the example.
+        np.testing.assert_allclose(found, made[3].maps["encoder"][:, :, 2, -1].reshape(-1), atol=1e-3)
 
 
 def test_parameters_that_fit_are_answered_from_the_stored_table(exact: Path, tmp_path: Path) -> None:

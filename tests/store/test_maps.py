@@ -12,8 +12,7 @@ from attnstore.format.manifest import Kept
 from attnstore.reduce.words import word_map
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
-from tests.store.making import ENCODER, Made, largest, make_store, stored
-from tests.store.test_attention_table import KINDS, random_examples
+from tests.store.making import ENCODER, KINDS, Made, largest, make_store, random_examples, stored
 
 
 @pytest.mark.parametrize(
@@ -40,7 +39,7 @@ def test_a_number_drops_an_axis_and_a_sequence_keeps_it(
 
 
 def test_an_example_is_found_by_its_name(store: Store) -> None:
-    by_name, by_number = store.attention("e5", layer=0), store.attention(np.int32(5), layer=0)
+    by_name, by_number = store.attention("e5", layer=0), store.attention(int(np.int32(5)), layer=0)
     np.testing.assert_array_equal(by_name.weights, by_number.weights)
     assert by_name.example == 5
 
@@ -176,9 +175,9 @@ def test_layers_and_heads_that_were_not_kept_are_named(made: list[Made], tmp_pat
 
 
 def test_a_store_of_facts_has_no_maps_to_show(made: list[Made], tmp_path: Path) -> None:
-    with open_store(make_store(tmp_path / "facts.attn", made, kept=Kept("none", None, None, None))) as store:
-        with pytest.raises(NotStored, match="facts, no maps"):
-            store.attention(3, layer=1)
+    root = make_store(tmp_path / "facts.attn", made, kept=Kept("none", None, None, None))
+    with open_store(root) as store, pytest.raises(NotStored, match="facts, no maps"):
+        store.attention(3, layer=1)
 
 
 def test_weights_that_a_store_of_the_largest_left_out_are_unknown(made: list[Made], tmp_path: Path) -> None:
@@ -193,7 +192,7 @@ def test_weights_that_a_store_of_the_largest_left_out_are_unknown(made: list[Mad
         # Three words and two special tokens: all five keys are kept by the five largest, none by more.
         for asked in ({"level": "word"}, {"renormalise": True}):
             with pytest.raises(NotStored, match="3 largest weights"):
-                store.attention(3, **asked)  # type: ignore[arg-type]
+                store.attention(3, **asked)
 
 
 def test_the_map_hands_itself_over(store: Store) -> None:

@@ -1,9 +1,8 @@
 """Tests of the ways out of an answer."""
 
-import builtins
+import importlib
 import json
 from collections.abc import Mapping
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from attnstore.errors import BadInput, MissingExtra, NotFound
-from attnstore.store import optional
 from attnstore.store.store import Store
 
 
@@ -125,12 +123,14 @@ def test_html_of_an_answer_is_escaped(store: Store) -> None:
 def test_an_optional_package_that_is_absent_is_named(
     store: Store, monkeypatch: pytest.MonkeyPatch, package: str, use: Any
 ) -> None:
+    import_module = importlib.import_module
+
     def without(name: str) -> ModuleType:
         if name.partition(".")[0] == package:
             raise ModuleNotFoundError(name)
         return import_module(name)
 
-    monkeypatch.setattr(optional.importlib, "import_module", without)
+    monkeypatch.setattr(importlib, "import_module", without)
     with pytest.raises(MissingExtra, match=rf"'{package}' is not installed.*pip install"):
         use(store.ask("heads/entropy"))
 
@@ -142,18 +142,22 @@ def test_a_picture_is_drawn_on_the_axes_given(store: Store, monkeypatch: pytest.
         """Stands in for matplotlib's axes, which need not be installed."""
 
         def __getattr__(self, name: str) -> Any:
-            return lambda *args, **options: calls.append((name, args)) or self
+            def called(*args: Any, **options: Any) -> "Axes":
+                calls.append((name, args))
+                return self
+
+            return called
 
         @property
         def figure(self) -> "Axes":
             return self
 
     axes = Axes()
-    monkeypatch.setattr(optional.importlib, "import_module", lambda name: axes)
+    monkeypatch.setattr(importlib, "import_module", lambda name: axes)
     found = store.ask("heads/entropy")
     assert found.plot(ax=axes) is axes
     drawn: Mapping[str, Any] = dict(calls)
     np.testing.assert_array_equal(drawn["imshow"][0], found.to_grid())
     assert drawn["set_title"] == ("heads/entropy entropy_nats",)
     assert (drawn["set_xlabel"], drawn["set_ylabel"]) == (("head",), ("layer",))
-    assert builtins.len(calls) == 5
+    assert len(calls) == 5

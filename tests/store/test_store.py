@@ -11,8 +11,7 @@ from attnstore.errors import BadInput, BadQuestion, NotFound
 from attnstore.format.manifest import Kind
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
-from tests.store.making import Made, make_store
-from tests.store.test_attention_table import KINDS, random_examples
+from tests.store.making import KINDS, Made, make_store, random_examples
 
 
 def _run(code: str, *args: str) -> subprocess.CompletedProcess[str]:

@@ -8,8 +8,7 @@ import pytest
 from attnstore.reduce.words import word_map
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
-from tests.store.making import ENCODER, Made, make_store, stored
-from tests.store.test_attention_table import KINDS, random_examples
+from tests.store.making import ENCODER, KINDS, Made, make_store, random_examples, stored
 
 
 def test_every_weight_between_words_is_that_of_the_reduction(store: Store, made: list[Made]) -> None:

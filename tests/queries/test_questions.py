@@ -1,0 +1,76 @@
+"""Tests of every shipped question: its columns are those it declares, its answer is the golden one."""
+
+import csv
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from attnstore.catalogue.catalogue import questions
+from attnstore.store.store import Store
+from attnstore.store.store import open as open_store
+from tests.golden.make import FOLDER, REQUIRED, answer, golden_store, path
+
+NAMES = sorted(questions())
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with open_store(golden_store(tmp_path_factory.mktemp("golden"))) as opened:
+        yield opened
+
+
+def _same(found: str, expected: str) -> bool:
+    if found == expected:
+        return True
+    try:
+        return math.isclose(float(found), float(expected), rel_tol=1e-4, abs_tol=1e-6)
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_answer_is_the_golden_one(golden: Store, name: str) -> None:
+    with path(name).open(newline="", encoding="utf-8") as file:
+        expected = list(csv.reader(file))
+    found = list(answer(golden, name))
+    assert found[0] == expected[0]
+    assert len(found) == len(expected)
+    for number, (row, wanted) in enumerate(zip(found, expected, strict=True), start=1):
+        assert all(map(_same, row, wanted)), f"line {number}: {row} and not {wanted}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_columns_are_those_that_the_question_declares(golden: Store, name: str) -> None:
+    found = golden.ask(name, **REQUIRED.get(name, {}))
+    assert found.columns == tuple(column.name for column in questions()[name].returns)
+    assert len(found) > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_question_answers_twice_the_same(golden: Store, name: str) -> None:
+    asked = REQUIRED.get(name, {})
+    first, second = (list(answer(golden, name)) for _ in range(2))
+    assert [row[0] for row in first] == [row[0] for row in second], f"the order of {name} {asked} is not fixed"
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        (name, f"{param.name}={choice}")
+        for name in NAMES
+        for param in questions()[name].params.values()
+        for choice in param.choices or (("true", "false") if param.type == "boolean" else ())
+    ],
+)
+def test_every_choice_of_a_parameter_is_answered(golden: Store, name: str, parameter: str) -> None:
+    param, _, value = parameter.partition("=")
+    found = golden.ask(name, **{**REQUIRED.get(name, {}), param: value})
+    assert found.columns == tuple(column.name for column in questions()[name].returns)
+    assert len(found) > 0
+
+
+def test_there_is_no_golden_answer_to_a_question_that_does_not_ship() -> None:
+    stored = {file.relative_to(FOLDER).with_suffix("").as_posix() for file in Path(FOLDER).rglob("*.csv")}
+    assert stored == set(NAMES)
