@@ -25,12 +25,12 @@ def command(store: Path, words: Path | None, labels: Path | None) -> None:
 
     if words is None and labels is None:
         raise click.UsageError("Name what to add: --words FILE or --labels FILE.")
-    for path in filter(None, (words, labels)):
-        check_file(path, f"annotating {store}")  # both, before either is added
-    for path, annotate in ((words, annotate_words), (labels, annotate_labels)):
-        if path is not None:
-            done = annotate(store, path)
-            click.echo(f"{store}: {done.examples} examples annotated, addition {done.addition}", err=True)
-            if done.unmatched:
-                shown = ", ".join(done.unmatched[:5]) + (", …" if len(done.unmatched) > 5 else "")
-                click.echo(f"{len(done.unmatched)} entries match no example: {shown}", err=True)
+    wanted = [(path, add) for path, add in ((words, annotate_words), (labels, annotate_labels)) if path is not None]
+    for path, _ in wanted:
+        check_file(path, f"annotating {store}")  # all, before any is added
+    for path, add in wanted:
+        done = add(store, path)
+        click.echo(f"{store}: {done.examples} examples annotated, addition {done.addition}", err=True)
+        if done.unmatched:
+            shown = ", ".join(done.unmatched[:5]) + (", …" if len(done.unmatched) > 5 else "")
+            click.echo(f"{len(done.unmatched)} entries match no example: {shown}", err=True)

@@ -1,11 +1,12 @@
 """This file is `attnstore demo`."""
 
 import shlex
-import sys
 import time
 from pathlib import Path
 
 import click
+
+from attnstore.cli.options import is_terminal
 
 EXAMPLES = """\b
 Examples:
@@ -41,7 +42,7 @@ def command(store: Path) -> None:
         click.echo("\n3. Entropy of every head: dark heads look at few tokens, bright ones at many")
         click.echo("   attnstore ask heads/entropy: Clark et al. 2019, section 3.3\n")
         grid = opened.ask("heads/entropy").to_grid("entropy_nats")
-        click.echo(_indented(grid_text(grid, title="entropy, nats", colour=sys.stdout.isatty())))
+        click.echo(_indented(grid_text(grid, title="entropy, nats", colour=is_terminal())))
         first = next(row for row in best if row["relation"] != "all")
     place = shlex.quote(str(store))
     click.echo(f"""

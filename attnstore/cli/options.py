@@ -2,7 +2,8 @@
 
 import errno
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,7 +40,7 @@ def target(command: Command) -> Command:
     option = click.option(
         "-o",
         "--output",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
         callback=_in_a_folder,
         help="Write there instead of standard output.",
     )
@@ -98,7 +99,7 @@ def parameters(words: Sequence[str]) -> dict[str, object]:
 def read_stdin(what: str) -> str:
     """Standard input as text. BadInput where it is not UTF-8."""
     try:
-        return click.get_binary_stream("stdin").read().decode("utf-8-sig")
+        return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(f"reading {what} from standard input", f"byte {error.start} is not UTF-8", "UTF-8") from error
 
@@ -113,14 +114,32 @@ def give(table: Any, form: str, target: Path | None) -> None:
 
 
 def hand_over(data: str | bytes, target: Path | None) -> None:
-    """Write text or bytes to a file or standard output. BadInput or NoSpace where the file cannot be written."""
-    if target is None:
-        if isinstance(data, bytes) and b"\0" in data and sys.stdout is not None and sys.stdout.isatty():
+    """Write text or bytes to a file; standard output for None and "-". BadInput or NoSpace where that cannot be."""
+    with _write_errors_named("standard output" if is_stdout(target) else str(target)):
+        if target is not None and not is_stdout(target):
+            target.write_bytes(data.encode() if isinstance(data, str) else data)
+        elif isinstance(data, bytes) and b"\0" in data and is_terminal(target):
             raise click.UsageError("A terminal cannot show this format: add -o FILE.")
-        click.echo(data, nl=False)
-        return
+        else:
+            click.echo(data, nl=False)
+
+
+def is_terminal(target: Path | None = None) -> bool:
+    """Whether what `-o` names is standard output, and that is a terminal."""
+    return is_stdout(target) and sys.stdout is not None and sys.stdout.isatty()
+
+
+def is_stdout(target: Path | None) -> bool:
+    """Whether what `-o` names is standard output."""
+    return target is None or str(target) == "-"
+
+
+@contextmanager
+def _write_errors_named(place: str) -> Iterator[None]:
     try:
-        target.write_bytes(data.encode() if isinstance(data, str) else data)
+        yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
         kind = NoSpace if error.errno in (errno.ENOSPC, errno.EDQUOT) else BadInput
-        raise kind(f"writing {target}", error.strerror or str(error), "a file that can be written") from error
+        raise kind(f"writing to {place}", error.strerror or str(error), "a place that can be written") from error

@@ -1,11 +1,10 @@
 """This file is `attnstore show`."""
 
-import sys
 from pathlib import Path
 
 import click
 
-from attnstore.cli.options import hand_over, reading, store_argument, target
+from attnstore.cli.options import hand_over, is_terminal, reading, store_argument, target
 
 EXAMPLES = """\b
 Examples:
@@ -43,5 +42,5 @@ def command(
     with open_store(store, snapshot=snapshot, tag=tag, expect=expect) as opened:
         which: int | str = int(example) if example.isdecimal() else example
         found = opened.attention(example=which, kind=kind, layer=layer, head=head, level=level)  # type: ignore[arg-type]
-        text = draw(found, form, colour=output is None and sys.stdout.isatty())
+        text = draw(found, form, colour=is_terminal(output))
     hand_over(text.rstrip("\n") + "\n", output)

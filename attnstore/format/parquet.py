@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 from attnstore.format import names
 from attnstore.format.tables import TABLES
 
-ROW_GROUP_BYTES = 16 * 2**20
-"""Rows are held until they make a row group of about this size."""
+ROW_GROUP_BYTES = 4 * 2**20
+"""Rows are held until they make a row group of about this size. DuckDB reads row groups in parallel: with 16 MB the
+words of a small corpus are one group, and one thread answers (112 ms against 73 ms for all relations of GUM)."""
 
 
 class TableWriter:

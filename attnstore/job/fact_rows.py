@@ -17,7 +17,11 @@ _TOKEN = [field.name for field in TOKEN_FACTS][3:]
 _MASS = [field.name for field in TOKEN_MASSES][3:]
 _WORD = [field.name for field in WORD_FACTS][3:]
 _HEAD = [field.name for field in HEAD_FACTS][4:]
-_DTYPES = {pa.int32(): np.dtype(np.int32), pa.float16(): np.dtype(np.float16), pa.float64(): np.dtype(np.float64)}
+_DTYPES: Mapping[pa.DataType, np.dtype[Any]] = {
+    pa.int32(): np.dtype(np.int32),
+    pa.float16(): np.dtype(np.float16),
+    pa.float64(): np.dtype(np.float64),
+}
 
 
 class BatchFacts:
