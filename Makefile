@@ -69,7 +69,7 @@ wheel: $(VENV)/.installed-test
 	$(BIN)/python -m build --no-isolation --wheel
 
 golden: $(VENV)/.installed-test
-	$(ONE_THREAD) $(OFFLINE) $(BIN)/python tests/golden/make.py
+	$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m tests.golden.make
 
 docs: $(VENV)/.installed-test
 	$(BIN)/python docs/make.py

@@ -77,8 +77,8 @@ class Case:
         """Everything but tokenizing: forward pass, facts, maps, tables, checksums, publishing."""
         root = Path(tempfile.mkdtemp(dir=self.folder))
         staging = stage(root, "segments/000000")
-        rows = fill(staging, Segment(0, 0, list(self.prepared)), self.plan.info, self.source)
-        seal(staging, "segments/000000", {}, rows)
+        rows, shards = fill(staging, Segment(0, 0, list(self.prepared)), self.plan.info, self.source)
+        seal(staging, "segments/000000", {}, rows, shards)
         publish(staging, root, "segments/000000")
         shutil.rmtree(root)
 

@@ -81,7 +81,7 @@ class _Commands(click.Group):
             return super().invoke(ctx)
 
 
-@click.group(cls=_Commands, params=[_VERBOSE], epilog="\b\nStart with:\n  attnstore demo")
+@click.group("attnstore", cls=_Commands, params=[_VERBOSE], epilog="\b\nStart with:\n  attnstore demo")
 @click.version_option(attnstore.__version__)
 def group() -> None:
     """Run a transformer over a corpus once; keep its attention maps; ask them anything afterwards.

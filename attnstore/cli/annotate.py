@@ -30,7 +30,7 @@ def command(store: Path, words: Path | None, labels: Path | None) -> None:
         check_file(path, f"annotating {store}")  # all, before any is added
     for path, add in wanted:
         done = add(store, path)
-        click.echo(f"{store}: {done.examples} examples annotated, addition {done.addition}", err=True)
+        click.echo(f"{store}: examples annotated: {done.examples}, in the addition {done.addition}", err=True)
         if done.unmatched:
             shown = ", ".join(done.unmatched[:5]) + (", …" if len(done.unmatched) > 5 else "")
-            click.echo(f"{len(done.unmatched)} entries match no example: {shown}", err=True)
+            click.echo(f"entries that match no example: {len(done.unmatched)} ({shown})", err=True)

@@ -18,8 +18,20 @@ Examples:
 @click.option("--layer", type=int, required=True, help="Layer, from 0.")
 @click.option("--head", type=int, required=True, help="Head, from 0.")
 @click.option("--kind", help="encoder, decoder or cross; needed only where the store has several.")
-@click.option("--level", type=click.Choice(["token", "word"]), default="token", show_default=True)
-@click.option("--form", type=click.Choice(["terminal", "svg", "lines", "html"]), default="terminal", show_default=True)
+@click.option(
+    "--level",
+    type=click.Choice(["token", "word"]),
+    default="token",
+    show_default=True,
+    help="Between tokens, or between words.",
+)
+@click.option(
+    "--form",
+    type=click.Choice(["terminal", "svg", "lines", "html"]),
+    default="terminal",
+    show_default=True,
+    help="As text, as a picture, as lines from word to word, or as a page with both.",
+)
 @target
 @reading
 def command(

@@ -5,6 +5,7 @@ it can be appended to while the model runs. zarr-python writes a shard only from
 once: 100 MB and more for each layer in hand, against one chunk for each head here.
 """
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, ZstdCodec
 
+from attnstore.format.manifest import File
 from attnstore.format.quantise import Codes
 
 CHUNK_CELLS = 65_536
@@ -84,6 +86,8 @@ class _LayerWriter:
         self.cells = 0  # cells of the layer so far
         self.file: BufferedWriter | None = None
         self.index = np.empty(0, np.uint64)
+        self.digest, self.crc = hashlib.sha256(), 0
+        self.written: list[tuple[Path, int, str, str]] = []  # path, bytes, sha256, crc32c of each finished shard
 
     def append(self, codes: Codes) -> None:
         """Take `codes` [kept head, cell], the next cells of this layer."""
@@ -104,10 +108,11 @@ class _LayerWriter:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.file = (self.folder / str(chunk // per_shard)).open("xb")
             self.index = np.full((self.spec.heads, per_shard, 2), _ABSENT, np.uint64)
+            self.digest, self.crc = hashlib.sha256(), 0
         for row, head in enumerate(self.heads):
             data = _encode(self.buffer[row])
             self.index[head, chunk % per_shard] = (self.file.tell(), len(data))
-            self.file.write(data)
+            self._put(self.file, data)
         self.buffer[:] = self.spec.fill
         self.filled = 0
         if chunk % per_shard == per_shard - 1:
@@ -117,11 +122,19 @@ class _LayerWriter:
         if self.file is None:
             return
         index = self.index.astype("<u8").tobytes()
-        self.file.write(index + google_crc32c.value(index).to_bytes(4, "little"))
+        self._put(self.file, index + google_crc32c.value(index).to_bytes(4, "little"))
+        crc = f"{self.crc:08x}"
+        self.written.append((Path(self.file.name), self.file.tell(), self.digest.hexdigest(), crc))
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
         self.file = None
+
+    def _put(self, file: BufferedWriter, data: bytes) -> None:
+        # Hashed on the way: reading a segment again to seal it would wait behind the model.
+        file.write(data)
+        self.digest.update(data)
+        self.crc = google_crc32c.extend(self.crc, data)
 
     def close(self) -> None:
         if self.filled:
@@ -141,7 +154,7 @@ class MapsWriter:
     """
 
     def __init__(self, path: Path, specs: Mapping[str, ArraySpec]) -> None:
-        self.specs = dict(specs)
+        self.path, self.specs = path, dict(specs)
         group = zarr.create_group(path, zarr_format=3)
         self._layers: dict[tuple[str, int], _LayerWriter] = {}
         for name, spec in self.specs.items():
@@ -171,12 +184,19 @@ class MapsWriter:
         """Take `codes` [kept head, cell]: the next cells of a layer, in run order."""
         self._layers[name, layer].append(codes)
 
-    def close(self) -> None:
-        """Write what is buffered and every shard's index, synced to disk; check that no cell is missing."""
+    def close(self) -> list[File]:
+        """Write what is buffered and every shard's index, synced to disk; the shards as a manifest lists them.
+
+        Their paths are relative to the folder of the segment. Checks that no cell is missing.
+        """
+        files = []
         for (name, layer), writer in self._layers.items():
             if writer.cells != self.specs[name].cells:
                 raise AssertionError(f"{name}, layer {layer}: {writer.cells} of {self.specs[name].cells} cells came")
             writer.close()
+            for path, size, sha256, crc32c in writer.written:
+                files.append(File(path.relative_to(self.path.parent).as_posix(), size, sha256, crc32c))
+        return files
 
     def abandon(self) -> None:
         """Close the files without finishing them; the caller deletes the folder."""

@@ -39,10 +39,17 @@ def stage(root: Path, folder: str) -> Path:
     return path
 
 
-def seal(staging: Path, folder: str, facts: Mapping[str, object], rows: Mapping[str, int]) -> Unit:
-    """Write the manifest of a staged unit over all its files, and sync everything to disk."""
+def seal(
+    staging: Path, folder: str, facts: Mapping[str, object], rows: Mapping[str, int], hashed: Iterable[File] = ()
+) -> Unit:
+    """Write the manifest of a staged unit over all its files, and sync everything to disk.
+
+    `hashed` are files whose checksums are known from writing them; the others are read.
+    """
     paths = sorted(path for path in staging.rglob("*") if path.is_file())
-    files = tuple(describe(path, path.relative_to(staging).as_posix()) for path in paths)
+    known = {file.path: file for file in hashed}
+    names_of = ((path, path.relative_to(staging).as_posix()) for path in paths)
+    files = tuple(known.get(name) or describe(path, name) for path, name in names_of)
     unit = Unit(folder.rpartition("/")[2], folder, facts, rows, files)
     manifest = names.SEGMENT if unit.is_segment else names.ADDITION
     write(staging / manifest, unit_to_json(unit))

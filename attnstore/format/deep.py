@@ -103,8 +103,11 @@ def _rows(
 ) -> Iterator[Broken]:
     precision, where = PRECISIONS[info.precision], f"{names.MAPS}/{name}"
     rest = open_array(folder, f"{name}_topk_rest") if info.kept.topk else None
-    layers = range(kind.layers) if info.kept.layers is None else info.kept.layers
-    heads = list(range(kind.heads) if info.kept.heads is None else info.kept.heads)
+    # A kind may have fewer layers or heads than the largest, which the recipe's numbers are about.
+    layers, heads = (
+        [number for number in (range(most) if chosen is None else chosen) if number < most]
+        for chosen, most in ((info.kept.layers, kind.layers), (info.kept.heads, kind.heads))
+    )
     for layer in layers:
         rows_before = 0
         for first, queries, keys, example in owned:

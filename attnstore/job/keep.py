@@ -65,18 +65,18 @@ class KeepMaps:
             return
         chosen = slice(None) if self.kept.heads is None else [h for h in self.kept.heads if h < len(weights)]
         heads, (queries, keys) = len(weights[chosen, 0]), weights.shape[1:]
-        step = max(1, BLOCK_CELLS // (heads * keys))
+        step = max(1, BLOCK_CELLS // max(1, heads * keys))
         for start in range(0, queries, step):
             block = weights[chosen, start : start + step]
             if topk is None:
                 codes = self.precision.encode(np.ascontiguousarray(block))
-                maps.append(kind, layer, codes.reshape(heads, -1))
+                maps.append(kind, layer, codes.reshape(heads, block.shape[1] * keys))
             else:
                 self._append_topk(maps, kind, layer, block, topk)
 
     def _append_topk(self, maps: MapsWriter, kind: str, layer: int, block: NDArray[np.float32], topk: int) -> None:
         heads, queries, keys = block.shape
-        n = min(topk, keys)
+        n, cells = min(topk, keys), queries * topk
         # Descending weight, the lowest key first on a tie: a stable sort of the negated row.
         key = np.argsort(-block, axis=2, kind="stable")[:, :, :n]
         weight = np.take_along_axis(block, key, axis=2)
@@ -84,6 +84,6 @@ class KeepMaps:
         padded_key = np.full((heads, queries, topk), 2**32 - 1, np.uint32)
         padded_weight = np.zeros((heads, queries, topk), np.float32)
         padded_key[:, :, :n], padded_weight[:, :, :n] = key, weight
-        maps.append(f"{kind}_topk_key", layer, padded_key.reshape(heads, -1))
-        maps.append(f"{kind}_topk_weight", layer, self.precision.encode(padded_weight).reshape(heads, -1))
+        maps.append(f"{kind}_topk_key", layer, padded_key.reshape(heads, cells))
+        maps.append(f"{kind}_topk_weight", layer, self.precision.encode(padded_weight).reshape(heads, cells))
         maps.append(f"{kind}_topk_rest", layer, rest.astype(np.float32))

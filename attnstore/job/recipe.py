@@ -235,6 +235,9 @@ def _checked(doing: str, recipe: Recipe) -> Recipe:
         raise BadInput(doing, f"keep.evidence = {list(keep.evidence)}", "an empty list: this release keeps none")
     if recipe.encode.max_length < 0:
         raise BadInput(doing, f"encode.max_length = {recipe.encode.max_length}", "0 or more")
+    if recipe.corpus.kind == "arrays" and (source.startswith("spacy:") or recipe.words.feed != "raw_text"):
+        expected = "the tokens and words that come with ready-made maps"
+        raise BadInput(doing, f'words.source = "{source}", words.feed = "{recipe.words.feed}"', expected)
     if recipe.corpus.unit == "window" and recipe.corpus.kind != "conllu":
         raise BadInput(doing, 'corpus.unit = "window"', 'corpus.kind = "conllu"')
     return recipe

@@ -151,9 +151,9 @@ def _run(root: Path, plan: Plan, source: Source, is_checked: bool) -> None:
 def _build(root: Path, folder: str, segment: Segment, info: StoreInfo, source: Source) -> None:
     staging = stage(root, folder)
     try:
-        rows = fill(staging, segment, info, source)
+        rows, shards = fill(staging, segment, info, source)
         planned = info.segments[segment.number]
-        seal(staging, folder, {"first": planned.first, "stop": planned.stop}, rows)
+        seal(staging, folder, {"first": planned.first, "stop": planned.stop}, rows, shards)
         publish(staging, root, folder)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)

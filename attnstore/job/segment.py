@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from attnstore.format import names
 from attnstore.format.arrays import MapsWriter
-from attnstore.format.manifest import StoreInfo
+from attnstore.format.manifest import File, StoreInfo
 from attnstore.format.parquet import TableWriter
 from attnstore.format.quantise import PRECISIONS, checked_weights
 from attnstore.format.tables import TABLES
@@ -52,8 +52,8 @@ class Segment:
     skipped: list[Skipped] = field(default_factory=list)
 
 
-def fill(staging: Path, segment: Segment, info: StoreInfo, source: Source) -> dict[str, int]:
-    """Write the maps and tables of a segment into `staging`; row counts by table."""
+def fill(staging: Path, segment: Segment, info: StoreInfo, source: Source) -> tuple[dict[str, int], list[File]]:
+    """Write the maps and tables of a segment into `staging`; row counts by table, and the shards with their hashes."""
     prepared = source.annotate(segment.prepared)
     placed = [place(segment.first + index, item, info.kinds) for index, item in enumerate(prepared)]
     placed.sort(key=lambda item: (item.prepared.length, item.number))  # batches of like length
@@ -73,9 +73,8 @@ def fill(staging: Path, segment: Segment, info: StoreInfo, source: Source) -> di
             for name, rows in text_rows(some, segment.number, cells).items():
                 tables[name].append_rows(rows)
         tables["skipped"].append_rows(skipped_rows(segment.skipped))
-        if maps is not None:
-            maps.close()
-        return {name: count for name, table in tables.items() if (count := table.close())}
+        shards = [] if maps is None else maps.close()
+        return {name: count for name, table in tables.items() if (count := table.close())}, shards
     except BaseException:
         writer.stop()
         for abandon in (*([maps.abandon] if maps is not None else []), *(table.abandon for table in tables.values())):

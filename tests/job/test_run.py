@@ -93,9 +93,7 @@ def count_steps(tmp_path: Path, corpus: Path) -> int:
 
 
 @pytest.mark.parametrize("kind", ["killed", "io error", "disk full"])
-def test_a_run_stopped_at_any_step_resumes_to_the_same_bytes(
-    tmp_path: Path, short_corpus: Path, kind: str
-) -> None:
+def test_a_run_stopped_at_any_step_resumes_to_the_same_bytes(tmp_path: Path, short_corpus: Path, kind: str) -> None:
     make = {
         "killed": Stop,
         "io error": lambda: OSError(errno.EIO, "input/output error"),

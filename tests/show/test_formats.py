@@ -7,6 +7,7 @@ import io
 import json
 import math
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
@@ -85,7 +86,7 @@ def test_dates_bytes_structs_and_maps_have_a_form_in_json() -> None:
             "raw": [b"\x00\xff"],
             "struct": [{"a": math.nan, "b": 1}],
             "map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
-            "small": pa.array([0.5], pa.float16()),
+            "small": pa.array(np.array([0.5], np.float16)),
         }
     )
     assert json.loads(text(table, "json")) == [
