@@ -17,9 +17,7 @@ def test_every_public_name_is_there() -> None:
 def test_the_names_for_type_checkers_are_those_at_run_time() -> None:
     tree = ast.parse(Path(attnstore.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
-    typed = {
-        alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
+    typed = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert typed == attnstore._PLACES
     assert sorted(typed) == sorted(attnstore.__all__)
 

@@ -22,7 +22,7 @@ COMMANDS = {
     "questions": "List the questions that can be asked, or describe one.",
     "ask": "Ask a store a question by name, or one of your own in a .sql file.",
     "sql": "Run one SQL statement over a store.",
-    "show": "Look at one attention map.",
+    "show": "Look at one attention map, or at an answer as layers x heads.",
     "verify": "Check a store against the format, and list what is broken.",
     "doctor": "Say what is installed, and whether attention can be captured here.",
 }

@@ -4,19 +4,22 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import hand_over, is_terminal, reading, store_argument, target
+from attnstore.cli.options import hand_over, is_terminal, parameters, reading, store_argument, target
 
 EXAMPLES = """\b
 Examples:
   attnstore show quickstart.attn 3 --layer 1 --head 2 --level word
-  attnstore show quickstart.attn 3 --layer 1 --head 2 --form html -o map.html"""
+  attnstore show quickstart.attn 3 --layer 1 --head 2 --form html -o map.html
+  attnstore show quickstart.attn heads/entropy --form svg -o entropy.svg
+  attnstore show quickstart.attn relations/accuracy relation=det"""
 
 
 @click.command(epilog=EXAMPLES)
 @store_argument
-@click.argument("example")
-@click.option("--layer", type=int, required=True, help="Layer, from 0.")
-@click.option("--head", type=int, required=True, help="Head, from 0.")
+@click.argument("what")
+@click.argument("params", nargs=-1, metavar="[NAME=VALUE]…")
+@click.option("--layer", type=int, help="Layer of the map, from 0.")
+@click.option("--head", type=int, help="Head of the map, from 0.")
 @click.option("--kind", help="encoder, decoder or cross; needed only where the store has several.")
 @click.option(
     "--level",
@@ -30,15 +33,16 @@ Examples:
     type=click.Choice(["terminal", "svg", "lines", "html"]),
     default="terminal",
     show_default=True,
-    help="As text, as a picture, as lines from word to word, or as a page with both.",
+    help="As text, as a picture, as lines from word to word (maps only), or as a page with all of it.",
 )
 @target
 @reading
 def command(
     store: Path,
-    example: str,
-    layer: int,
-    head: int,
+    what: str,
+    params: tuple[str, ...],
+    layer: int | None,
+    head: int | None,
     kind: str | None,
     level: str,
     form: str,
@@ -47,12 +51,28 @@ def command(
     tag: str | None,
     expect: str | None,
 ) -> None:
-    """Look at one attention map: EXAMPLE is a number, or a name given by the corpus."""
+    """Look at one attention map, or at the answer to a question as layers x heads.
+
+    WHAT is the number or name of an example, or a question that has a value for each head.
+    """
+    from attnstore.catalogue.catalogue import questions
     from attnstore.show.map import draw
+    from attnstore.show.question import draw_answer
     from attnstore.store.store import open as open_store
 
+    is_question = what in questions() or what.endswith(".sql")
+    if not is_question and (layer is None or head is None):
+        raise click.UsageError("A map needs --layer and --head.")
+    if not is_question and params:
+        raise click.UsageError(f"A map takes no parameters: {' '.join(params)}")
+    if is_question and (layer is not None or head is not None):
+        raise click.UsageError("--layer and --head choose a map; a question takes parameters: layer=2")
     with open_store(store, snapshot=snapshot, tag=tag, expect=expect) as opened:
-        which: int | str = int(example) if example.isdecimal() else example
-        found = opened.attention(example=which, kind=kind, layer=layer, head=head, level=level)  # type: ignore[arg-type]
-        text = draw(found, form, colour=is_terminal(output))
+        if is_question:
+            given = parameters(params) | ({"kind": kind} if kind else {})
+            text = draw_answer(opened.ask(what, **given), form, colour=is_terminal(output))
+        else:
+            which: int | str = int(what) if what.isdecimal() else what
+            found = opened.attention(which, kind=kind, layer=layer, head=head, level=level)  # type: ignore[arg-type]
+            text = draw(found, form, colour=is_terminal(output))
     hand_over(text.rstrip("\n") + "\n", output)

@@ -70,6 +70,7 @@ def publish(staging: Path, root: Path, folder: str) -> bool:
         shutil.rmtree(staging, ignore_errors=True)
         return False
     _sync(final.parent)
+    _sync(root)  # which holds `segments` or `additions` itself
     return True
 
 
@@ -94,6 +95,7 @@ def write(path: Path, data: bytes) -> None:
 
 def write_once(path: Path, data: bytes) -> bool:
     """Create `path` with `data`, whole or not at all; False where it exists already."""
+    is_new = not path.parent.is_dir()
     path.parent.mkdir(parents=True, exist_ok=True)
     staging = path.parent / f"{names.STAGING}{path.name}-{secrets.token_hex(4)}"
     write(staging, data)
@@ -104,16 +106,19 @@ def write_once(path: Path, data: bytes) -> bool:
     finally:
         staging.unlink()
     _sync(path.parent)
+    if is_new:
+        _sync(path.parent.parent)
     return True
 
 
 def published(root: Path, folder: str) -> list[str]:
-    """Names of the units published in `segments` or `additions`, in order."""
+    """Names of the units published in `segments` or `additions`, in order; a folder of another name is none."""
     place = root / folder
     if not place.is_dir():
         return []
     manifest = names.SEGMENT if folder == names.SEGMENTS else names.ADDITION
-    found = (path.name for path in place.iterdir() if not path.name.startswith(names.STAGING))
+    is_name = names.is_segment_name if folder == names.SEGMENTS else names.is_identifier
+    found = (path.name for path in place.iterdir() if is_name(path.name))
     return sorted(name for name in found if (place / name / manifest).is_file())
 
 
@@ -131,7 +136,7 @@ def snapshots(root: Path) -> list[int]:
     place = root / names.SNAPSHOTS
     if not place.is_dir():
         return []
-    return sorted(int(path.stem) for path in place.iterdir() if path.suffix == ".json" and path.stem.isdigit())
+    return sorted(number for path in place.iterdir() if (number := names.snapshot_number(path.name)) is not None)
 
 
 def latest(root: Path, number: int | None = None) -> Snapshot:
@@ -145,6 +150,8 @@ def latest(root: Path, number: int | None = None) -> Snapshot:
         raise NotFound(f"opening {root}", f"no snapshot {number}", f"one of {numbers[0]} to {numbers[-1]}")
     wanted = numbers[-1] if number is None else number
     found = read_snapshot(root / names.SNAPSHOTS / names.snapshot_name(wanted))
+    if found.number != wanted:
+        raise Damaged(f"opening {root}", f"snapshot {wanted} says that it is {found.number}", remedy="Fetch it again")
     if found.content_hash != content_hash((*found.segments, *found.additions)):
         raise Damaged(f"opening {root}", f"snapshot {wanted} does not match its own hash", remedy="Fetch it again")
     return found

@@ -1,6 +1,6 @@
 """This file checks the maps of a segment against its tables: shapes, codecs, offsets, and on request every row."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,128 +11,187 @@ import zarr
 from attnstore.errors import Damaged
 from attnstore.format import names
 from attnstore.format.arrays import read_cells
+from attnstore.format.declared import open_array
 from attnstore.format.manifest import Kind, StoreInfo, Unit, load
 from attnstore.format.quantise import PRECISIONS, Precision
-
-DTYPES = ("float16", "float32", "uint8", "uint32")
-CODECS = ("bytes", "blosc", "zstd", "crc32c", "sharding_indexed", "transpose")
-CHUNK_BYTES = 64 * 2**20
-"""A declared inner chunk is no larger: a small file must not unpack into all memory."""
 
 SOFTMAX_ERROR = 1e-3
 """Row sums may be off by this beyond rounding: weights computed in half precision come so."""
 
+NO_KEY = 2**32 - 1
+"""The key in a place of a row that has fewer keys than are kept."""
+
+BLOCK_CELLS = 2**22
+"""Cells, over all heads, that are decoded at a time; of one head a sixteenth of it at most, a few chunks."""
+
 Broken = tuple[str, str, str]
 """Rule, file, what was found."""
 
-
-def open_array(folder: Path, name: str) -> "zarr.Array[Any]":
-    """The array `name` of a segment's maps, once its metadata names only what this format allows.
-
-    Damaged otherwise, before a byte of data is read.
-    """
-    path = folder / names.MAPS / name / "zarr.json"
-    metadata = load(path)
-    doing = f"opening {path}"
-    try:
-        used = list(_codecs(metadata["codecs"]))
-        shape, inner = metadata["shape"], _inner_chunk(metadata)
-        dtype = str(metadata["data_type"])
-        version = metadata["zarr_format"]
-        sizes = [int(size) for size in (*shape, *inner)]
-    except (KeyError, TypeError, ValueError) as error:
-        raise Damaged(doing, f"no complete metadata ({error!r})") from error
-    foreign = [codec for codec in used if codec not in CODECS]
-    if version != 3 or foreign or dtype not in DTYPES:
-        raise Damaged(doing, f"zarr {version}, {dtype}, codecs {used}", f"zarr 3, {DTYPES}, codecs {CODECS}")
-    chunk_bytes = int(np.prod(inner, dtype=float)) * np.dtype(dtype).itemsize
-    if len(shape) != 3 or min(sizes) < 0 or min(inner) < 1 or chunk_bytes > CHUNK_BYTES:
-        raise Damaged(doing, f"shape {shape} in chunks {inner}", "three dimensions in chunks of 64 MiB at most")
-    return zarr.open_array(path.parent, mode="r")
-
-
-def _codecs(codecs: list[dict[str, Any]]) -> Iterator[str]:
-    for codec in codecs:
-        yield str(codec["name"])
-        configuration = codec.get("configuration", {})
-        for inner in ("codecs", "index_codecs"):
-            yield from _codecs(configuration.get(inner, []))
-
-
-def _inner_chunk(metadata: dict[str, Any]) -> list[int]:
-    for codec in metadata["codecs"]:
-        if codec["name"] == "sharding_indexed":
-            return list(codec["configuration"]["chunk_shape"])
-    return list(metadata["chunk_grid"]["configuration"]["chunk_shape"])
+Owned = tuple[int, int, int, int, int]
+"""First cell of an example, its queries, the cells of a row, its keys, its number."""
 
 
 def check_maps(folder: Path, unit: Unit, info: StoreInfo, *, deep: bool) -> Iterator[Broken]:
-    """The rules F8 to F12 that the maps of a segment break."""
-    examples = pq.read_table(folder / names.parquet_name("examples")).to_pylist()
+    """The rules F8 to F12 that the maps of a segment break; its table of examples, if any, is known to be sound."""
+    table = folder / names.parquet_name("examples")
+    examples = pq.read_table(table).to_pylist() if table.is_file() else []
     planned = info.segments[int(unit.id)]
-    if sorted(row["example"] for row in examples) != list(range(planned.first, planned.stop)):
-        yield "F9", "examples.parquet", f"not the examples {planned.first} to {planned.stop} of the plan"
+    numbers = [row["example"] for row in examples]
+    if None in numbers or sorted(numbers) != list(range(planned.first, planned.stop)):
+        yield "F9", table.name, f"not the examples {planned.first} to {planned.stop} (exclusive) of the plan"
     if info.kept.maps == "none":
         return
-    topk = info.kept.topk
+    if not _is_group(folder / names.MAPS / "zarr.json"):
+        yield "F8", f"{names.MAPS}/zarr.json", "no group of Zarr v3"
     for name, kind in info.kinds.items():
-        sides = {"source": "n_tokens", "target": "n_target_tokens"}
-        owned = [
-            (row[f"cell_{name}"], row[sides[kind.queries]], topk or row[sides[kind.keys]], row["example"])
-            for row in examples
-            if row[f"cell_{name}"] is not None
-        ]
-        owned.sort()
-        end = 0
-        for first, queries, keys, example in owned:
-            if first != end:
-                yield "F10", "examples.parquet", f"cell_{name} of example {example} is {first}, not {end}"
-            end = first + queries * keys
-        array_name = f"{name}_topk_weight" if topk else name
+        owned: list[Owned] = []
+        for broken in _owned(examples, name, kind, info.kept.topk, owned):
+            yield "F10", table.name, broken
         if owned:
-            array = open_array(folder, array_name)
-            if array.shape != (kind.layers, kind.heads, end):
-                wanted = [kind.layers, kind.heads, end]
-                yield "F8", f"{names.MAPS}/{array_name}", f"shape {list(array.shape)}, not {wanted}"
-            elif deep:
-                yield from _rows(folder, info, name, array, owned, kind)
+            first, queries, width, _, _ = owned[-1]
+            arrays, broken_arrays = {}, []
+            for array_name, (dtype, per_row) in _expected(name, info).items():
+                cells = (first + queries * width) // width * per_row if per_row else first + queries * width
+                found = _opened(folder, array_name, dtype, (kind.layers, kind.heads, cells))
+                if isinstance(found, str):
+                    broken_arrays.append(("F8", f"{names.MAPS}/{array_name}", found))
+                else:
+                    arrays[array_name] = found
+            yield from broken_arrays
+            if deep and not broken_arrays:
+                yield from _rows(info, name, arrays, owned, kind)
+
+
+def _is_group(path: Path) -> bool:
+    try:
+        described = load(path)
+    except Damaged:
+        return False
+    return isinstance(described, dict) and (described.get("zarr_format"), described.get("node_type")) == (3, "group")
+
+
+def _owned(
+    examples: Sequence[Mapping[str, Any]], name: str, kind: Kind, topk: int | None, owned: list[Owned]
+) -> Iterator[str]:
+    """Fills `owned` in the order of cells, and says where cells are missing, overlap or leave a gap."""
+    column, sides = f"cell_{name}", {"source": "n_tokens", "target": "n_target_tokens"}
+    for row in examples:
+        first, queries, keys = row[column], row[sides[kind.queries]], row[sides[kind.keys]]
+        if queries is None or keys is None or min(queries, keys) < 1:
+            if first is not None:
+                yield f"{column} of example {row['example']} is {first}, without tokens on both sides"
+        elif first is None:
+            yield f"{column} of example {row['example']} is null, with {queries} queries and {keys} keys"
+        else:
+            owned.append((first, queries, topk or keys, keys, row["example"]))
+    owned.sort()
+    end = 0
+    for first, queries, width, _, example in owned:
+        if first != end:
+            yield f"{column} of example {example} is {first}, not {end}"
+        end = first + queries * width
+
+
+def _expected(name: str, info: StoreInfo) -> dict[str, tuple[str, int]]:
+    """Arrays of a kind: their type, and how many cells of theirs stand for a row (0: every cell that is owned)."""
+    dtype = PRECISIONS[info.precision].dtype
+    if info.kept.topk is None:
+        return {name: (dtype, 0)}
+    return {f"{name}_topk_weight": (dtype, 0), f"{name}_topk_key": ("uint32", 0), f"{name}_topk_rest": ("float32", 1)}
+
+
+def _opened(folder: Path, name: str, dtype: str, shape: tuple[int, int, int]) -> "zarr.Array[Any] | str":
+    try:
+        array = open_array(folder, name)
+    except Damaged as error:
+        return str(error)
+    if array.shape != shape or array.dtype != np.dtype(dtype):
+        return f"{array.dtype} of shape {list(array.shape)}, not {dtype} of {list(shape)}"
+    if not np.array_equal(array.fill_value, _FILL.get(dtype, np.nan), equal_nan=True):
+        return f"the fill value {array.fill_value}, which reads as a weight"
+    return array
+
+
+_FILL = {"uint8": 255, "uint32": NO_KEY}
 
 
 def _rows(
-    folder: Path, info: StoreInfo, name: str, array: "zarr.Array[Any]", owned: list[Any], kind: Kind
+    info: StoreInfo, name: str, arrays: Mapping[str, "zarr.Array[Any]"], owned: Sequence[Owned], kind: Kind
 ) -> Iterator[Broken]:
-    precision, where = PRECISIONS[info.precision], f"{names.MAPS}/{name}"
-    rest = open_array(folder, f"{name}_topk_rest") if info.kept.topk else None
-    # A kind may have fewer layers or heads than the largest, which the recipe's numbers are about.
+    where = f"{names.MAPS}/{name}"
     layers, heads = (
-        [number for number in (range(most) if chosen is None else chosen) if number < most]
+        [number for number in range(most) if chosen is None or number in chosen]
         for chosen, most in ((info.kept.layers, kind.layers), (info.kept.heads, kind.heads))
     )
     for layer in layers:
-        rows_before = 0
-        for first, queries, keys, example in owned:
-            try:
-                codes = read_cells(array, slice(layer, layer + 1), slice(None), slice(first, first + queries * keys))
-                left: Any = 0.0
-                if rest is not None:
-                    left = read_cells(
-                        rest, slice(layer, layer + 1), slice(None), slice(rows_before, rows_before + queries)
-                    )[0, heads]
-            except Exception as error:  # zarr's pipelines raise errors of many types on damaged chunks
-                yield "F11", where, f"layer {layer}, example {example}: {error}"
-                continue
-            rows_before += queries
-            worst = _worst_row(precision, codes[0, heads].reshape(len(heads), queries, keys), left)
-            if worst is not None:
-                head, query, total = worst
-                place = f"layer {layer}, head {heads[head]}, example {example}, query {query}"
-                yield "F12", where, f"{place}: the row sums to {total:.6g}"
+        for first, queries, width, keys, example in owned:
+            place = f"layer {layer}, example {example}"
+            for some, rows in _blocks(heads, queries, width):
+                try:
+                    weights, left = _decoded(info, name, arrays, layer, some, first, rows, width, keys)
+                except Damaged as error:
+                    yield "F11", where, f"{place}: {error.found}"
+                    break
+                except Exception as error:  # zarr's pipelines raise errors of many types on damaged chunks
+                    yield "F11", where, f"{place}: {error}"
+                    break
+                worst = _worst_row(PRECISIONS[info.precision], weights, left, _falls_short(info))
+                if worst is not None:
+                    head, query, total = worst
+                    row = f"{place}, head {some[head]}, query {rows.start + query}"
+                    yield "F12", where, f"{row}: the row sums to {total:.6g}, or holds less than 0"
+                    break
 
 
-def _worst_row(precision: Precision, codes: Any, left: Any) -> tuple[int, int, float] | None:
-    sums = precision.decode(codes).sum(axis=2, dtype=np.float64) + left
+def _falls_short(info: StoreInfo) -> bool:
+    """Whether the model is declared to give part of a row to no key (attention sinks)."""
+    return bool(info.model.get("row_sums", "one") != "one")
+
+
+def _blocks(heads: Sequence[int], queries: int, width: int) -> Iterator[tuple[Sequence[int], range]]:
+    """Heads and queries that are decoded together: a long example must not be decoded all at once."""
+    rows = max(1, BLOCK_CELLS // 16 // width)
+    together = max(1, BLOCK_CELLS // (min(queries, rows) * width))
+    for head in range(0, len(heads), together):
+        for query in range(0, queries, rows):
+            yield heads[head : head + together], range(query, min(query + rows, queries))
+
+
+def _decoded(
+    info: StoreInfo,
+    name: str,
+    arrays: Mapping[str, "zarr.Array[Any]"],
+    layer: int,
+    heads: Sequence[int],
+    first: int,
+    rows: range,
+    width: int,
+    keys: int,
+) -> tuple[Any, Any]:
+    """Codes [head, query, cell of the row], and what was not kept of each row [head, query]."""
+
+    def read(array: "zarr.Array[Any]", start: int, per_row: int) -> Any:
+        cells = slice(start + rows.start * per_row, start + rows.stop * per_row)
+        codes = read_cells(array, slice(layer, layer + 1), slice(heads[0], heads[-1] + 1), cells)
+        return codes[0, [head - heads[0] for head in heads]].reshape(len(heads), len(rows), per_row)
+
+    if info.kept.topk is None:
+        return read(arrays[name], first, width), 0.0
+    weights = read(arrays[f"{name}_topk_weight"], first, width)
+    # A place without a key holds no weight; an absent chunk reads as such places.
+    key = read(arrays[f"{name}_topk_key"], first, width)
+    if ((key >= keys) & ((key != NO_KEY) | (weights != 0))).any():
+        raise Damaged("reading keys", "a weight without a key of its example")
+    return weights, read(arrays[f"{name}_topk_rest"], first // width, 1)[:, :, 0].astype(np.float64)
+
+
+def _worst_row(precision: Precision, codes: Any, left: Any, falls_short: bool) -> tuple[int, int, float] | None:
+    weights = precision.decode(codes)
+    sums = weights.sum(axis=2, dtype=np.float64) + left
     allowed = precision.half_step(codes).sum(axis=2, dtype=np.float64) + SOFTMAX_ERROR
-    wrong = np.argwhere(~(np.abs(sums - 1) <= allowed))  # NaN, the fill value, fails the comparison
+    off = sums - 1 if falls_short else np.abs(sums - 1)
+    # NaN, the fill value, fails the comparisons.
+    wrong = np.argwhere(~((off <= allowed) & (weights.min(axis=2) >= 0) & (np.asarray(left) >= 0)))
     if not len(wrong):
         return None
     head, query = (int(index) for index in wrong[0])

@@ -1,7 +1,7 @@
 """This file reads and writes the JSON manifests of a store: store.json, segment.json, addition.json, snapshots."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -160,15 +160,25 @@ def read_store(root: Path) -> StoreInfo:
         )
     with _reading(path):
         kept = value["kept"]
+        plain: dict[str, Any] = {key: value[key] for key in _TEXTS} | {key: dict(value[key]) for key in _MAPPINGS}
         return StoreInfo(
-            **{key: value[key] for key in _PLAIN},
+            **plain,
+            precision=_one_of(names.PRECISIONS, value["precision"]),
             kinds={name: _kind(kind) for name, kind in value["kinds"].items() if name in names.KINDS},
-            kept=Kept(kept["maps"], _numbers(kept["layers"]), _numbers(kept["heads"]), kept["topk"]),
-            segments=tuple(PlannedSegment(s["first"], s["stop"], dict(s["cells"])) for s in value["segments"]),
+            kept=Kept(
+                _one_of(("all", "topk", "none"), kept["maps"]),
+                _numbers(kept["layers"]),
+                _numbers(kept["heads"]),
+                int(kept["topk"]) if kept["maps"] == "topk" else None,
+            ),
+            segments=tuple(
+                PlannedSegment(int(s["first"]), int(s["stop"]), dict(s["cells"])) for s in value["segments"]
+            ),
         )
 
 
-_PLAIN = ("format", "store_id", "title", "recipe", "model", "tokenizer", "parser", "corpus", "precision", "facts")
+_TEXTS = ("format", "store_id", "title")
+_MAPPINGS = ("recipe", "model", "tokenizer", "parser", "corpus", "facts")
 
 
 def unit_to_json(unit: Unit) -> bytes:
@@ -181,8 +191,10 @@ def read_unit(root: Path, folder: str) -> Unit:
     path = root / folder / (names.SEGMENT if folder.startswith(f"{names.SEGMENTS}/") else names.ADDITION)
     value = load(path)
     with _reading(path):
-        files = tuple(File(**_only(File, file)) for file in value["files"])
+        files = tuple(File(str(f["path"]), int(f["bytes"]), str(f["sha256"]), str(f["crc32c"])) for f in value["files"])
         unit = Unit(str(value["id"]), folder, dict(value["facts"]), dict(value["rows"]), files)
+        if unit.id != folder.rpartition("/")[2]:
+            raise ValueError(f"the id {unit.id!r} in {folder}")
         seen = set[str]()
         for file in files:
             parts = file.path.split("/")
@@ -201,14 +213,25 @@ def read_snapshot(path: Path) -> Snapshot:
     """The snapshot in a file."""
     value = load(path)
     with _reading(path):
-        lists = {key: tuple(Reference(r["id"], r["sha256"]) for r in value[key]) for key in ("segments", "additions")}
+        lists = {
+            key: tuple(Reference(str(r["id"]), str(r["sha256"])) for r in value[key])
+            for key in ("segments", "additions")
+        }
         for reference in (*lists["segments"], *lists["additions"]):
             names.checked_identifier(f"reading {path}", reference.id)
         return Snapshot(**{**_only(Snapshot, value), **lists})
 
 
 def _kind(value: Mapping[str, Any]) -> Kind:
+    for side in (value["queries"], value["keys"]):
+        _one_of(("source", "target"), side)
     return Kind(**{**_only(Kind, value), "param_groups": _numbers(value["param_groups"]) or ()})
+
+
+def _one_of(allowed: Collection[str], value: str) -> str:
+    if value not in allowed:
+        raise ValueError(f"{value!r}, not one of {', '.join(allowed)}")
+    return value
 
 
 def _only(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:

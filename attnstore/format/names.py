@@ -19,7 +19,12 @@ STAGING = ".staging-"
 KINDS = ("encoder", "decoder", "cross")
 """Attention kinds, in the order in which their cells are planned."""
 
+PRECISIONS = ("standard", "exact", "compact")
+"""How weights may be stored; `quantise` says what each means. Here, so that opening a store loads no NumPy."""
+
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_SEGMENT = re.compile(r"[0-9]{6,18}")
+_SNAPSHOT = re.compile(r"([0-9]{8,18})\.json")
 
 
 def segment_name(number: int) -> str:
@@ -32,6 +37,23 @@ def snapshot_name(number: int) -> str:
     return f"{number:08d}.json"
 
 
+def is_segment_name(name: str) -> bool:
+    """Whether a folder of this name in `segments` is a segment, and not a copy that somebody left there."""
+    return _SEGMENT.fullmatch(name) is not None and name == segment_name(int(name))
+
+
+def is_identifier(name: str) -> bool:
+    """Whether `checked_identifier` lets this name pass."""
+    return _IDENTIFIER.fullmatch(name) is not None
+
+
+def snapshot_number(name: str) -> int | None:
+    """The number of the snapshot in a file of this name; None for another file."""
+    found = _SNAPSHOT.fullmatch(name)
+    number = int(found[1]) if found else None
+    return number if number is not None and name == snapshot_name(number) else None
+
+
 def parquet_name(table: str) -> str:
     """File name of a table inside a segment or addition."""
     return f"{table}.parquet"
@@ -39,6 +61,6 @@ def parquet_name(table: str) -> str:
 
 def checked_identifier(doing: str, name: str) -> str:
     """`name`, if it may name a file inside a store: lower case letters, digits, dot, dash, underscore."""
-    if not _IDENTIFIER.fullmatch(name):
+    if not is_identifier(name):
         raise BadInput(doing, f"the name {name!r}", "lower case letters, digits, '.', '-' and '_', 100 at most")
     return name

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
@@ -209,7 +209,7 @@ def _batches(store: Store, table: str) -> Iterator[pa.RecordBatch]:
 def _carried(store: Store, table: str, without: Sequence[int]) -> Iterator[pa.RecordBatch]:
     """The rows of a table that stay as they are."""
     for batch in _batches(store, table):
-        yield batch.filter(pc.invert(pc.is_in(batch["example"], value_set=pa.array(without, pa.int32()))))
+        yield batch.filter(pa.array(~np.isin(batch["example"].to_numpy(), without)))
 
 
 def _with_column(store: Store, table: str, name: str, values: Mapping[int, Any]) -> Iterator[pa.RecordBatch]:

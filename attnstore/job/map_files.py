@@ -80,7 +80,9 @@ def _member(stream: IO[bytes]) -> Layers:
     """An array in a member of an npz file. Such a file cannot be mapped into memory, but read from front to back."""
     version = np.lib.format.read_magic(stream)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, is_fortran, dtype = read_header(stream)
+    found, is_fortran, dtype = read_header(stream)
+    shape = tuple(int(size) for size in found)
+    layers = shape[0] if shape else 0
     if dtype.hasobject:
         raise ValueError("Object arrays cannot be loaded when allow_pickle=False")  # numpy's own words
     if is_fortran and len(shape) > 1:
@@ -102,7 +104,7 @@ def _member(stream: IO[bytes]) -> Layers:
             if len(data) != wanted:
                 raise ValueError("it ends too early")
             values[start : start + step] = _floats(np.frombuffer(data, dtype))
-        if following == shape[0]:
+        if following == layers:
             stream.read(1)  # the end: zipfile compares its checksum
         return values.reshape(shape[1:])
 

@@ -69,8 +69,16 @@ class ModelSource:
         return Facts(model, dict(self.encoder.facts), kinds, dict(self.parser.facts) if self.parser else {})
 
     def examples(self) -> Iterator[Prepared | Skipped]:
-        """The corpus in order; BadInput where gold words are asked for and an example has none at all."""
+        """The corpus in order; BadInput where an example lacks the gold words or the target text that it needs."""
+        reads_target = any("target" in (kind.queries, kind.keys) for kind in self.described.kinds.values())
         for item in self.preparer.examples():
+            if isinstance(item, Prepared) and reads_target and item.target is None:
+                raise BadInput(
+                    f"reading {item.example.where}",
+                    "no target text",
+                    f"one with every example, since {self.recipe.model.name} has a decoder that reads it",
+                    "Name its key: columns.target = …",
+                )
             if isinstance(item, Prepared) and self.recipe.words.source == "gold" and not item.example.words:
                 raise BadInput(
                     f"reading {item.example.where}",

@@ -89,35 +89,27 @@ class ArraysSource:
         """Read the maps of the batch and hand them over, padded to the longest."""
         with MapFiles() as files:
             for name, kind in self._kinds.items():
-                shapes = [_shape(item, kind) for item in batch]
-                longest = np.max(shapes, axis=0)
-                if not longest.all():
-                    continue  # no example of the batch has both sides
-                arrays = [
-                    _layers(files, item, name, kind, shape) if all(shape) else None
-                    for item, shape in zip(batch, shapes, strict=True)
-                ]
+                # An example without a target has no map of the decoder.
+                own = [(item, shape) for item in batch if all(shape := _shape(item, kind))]
+                if not own:
+                    continue
+                arrays = [(item, _layers(files, item, name, kind, shape)) for item, shape in own]
+                longest = np.max([shape for _, shape in own], axis=0)
                 for layer in range(kind.layers):
-                    receive(name, layer, _padded(batch, arrays, name, kind, layer, longest))
+                    receive(name, layer, _padded(arrays, name, kind, layer, longest))
 
 
 def _padded(
-    batch: Sequence[Prepared],
-    arrays: Sequence[Layers | None],
-    name: str,
-    kind: Kind,
-    layer: int,
-    longest: NDArray[np.int64],
+    arrays: Sequence[tuple[Prepared, Layers]], name: str, kind: Kind, layer: int, longest: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """Weights [batch, head, query, key] of one layer, zero beyond the end of an example."""
-    if len(batch) == 1 and arrays[0] is not None:
+    """Weights [example, head, query, key] of one layer, zero beyond the end of an example."""
+    if len(arrays) == 1:
         # A long example is a batch of its own: its layer is not copied.
-        return _checked(batch[0], arrays[0], name, kind, layer)[None]
-    weights = np.zeros((len(batch), kind.heads, *longest), np.float32)
-    for row, (item, array) in enumerate(zip(batch, arrays, strict=True)):
-        if array is not None:
-            own = _checked(item, array, name, kind, layer)
-            weights[row, :, : own.shape[1], : own.shape[2]] = own
+        return _checked(*arrays[0], name, kind, layer)[None]
+    weights = np.zeros((len(arrays), kind.heads, *longest), np.float32)
+    for row, (item, array) in enumerate(arrays):
+        own = _checked(item, array, name, kind, layer)
+        weights[row, :, : own.shape[1], : own.shape[2]] = own
     return weights
 
 

@@ -107,12 +107,13 @@ class Preparer:
         elif keys.unit == "window":
             room = self.longest - self.tokenizer.n_special(False)
             stream = pack_sentences(_examples(stream, skipped), self.tokenizer.spans, room)
+        made = set[str]()
         for item in stream:
             yield from _emptied(skipped)
-            if isinstance(item, Skipped):
-                yield item
-            else:
-                yield from self._fitted(item)
+            for found in [item] if isinstance(item, Skipped) else self._fitted(item):
+                if isinstance(found, Prepared):
+                    _check_name(found.example, made)
+                yield found
         yield from _emptied(skipped)
 
     def _with_wanted_words(self, item: Example | Skipped) -> Example | Skipped:
@@ -142,12 +143,32 @@ class Preparer:
                 yield Prepared(window, self._encode(window)[0], None, "window")
         else:
             room = self.longest - self.tokenizer.n_special(example.second is not None)
-            shorter = truncate(example, self.tokenizer.spans, room)
+            shorter = truncate(example, self.tokenizer.spans, room, self._target_room(example, target))
             yield Prepared(shorter, *self._encode(shorter), cut="truncated")
+
+    def _target_room(self, example: Example, target: Encoded | None) -> int | None:
+        """Tokens of a target text beside its special ones; None where there is none."""
+        if target is None or example.target is None:
+            return None
+        return self.longest - (len(target) - len(self.tokenizer.spans(example.target)))
 
     def _encode(self, example: Example) -> tuple[Encoded, Encoded | None]:
         source = self.tokenizer.encode(example.text, example.second, part_ids=self.recipe.encode.part_ids)
         return source, None if example.target is None else self.tokenizer.encode_target(example.target)
+
+
+def _check_name(example: Example, made: set[str]) -> None:
+    """Raise BadInput where a window or a packed example got a name that another example has."""
+    if "#" not in example.name and ".." not in example.name:
+        return  # as the corpus gave it, which has seen to it that names differ
+    if example.name in made:
+        raise BadInput(
+            f"reading {example.where}",
+            f"the name {example.name!r} again: a text that was cut or packed has it too",
+            "names that are unique over the corpus",
+            "Rename the example: windows are named NAME#1, NAME#2, packed sentences FIRST..LAST",
+        )
+    made.add(example.name)
 
 
 def _examples(stream: Iterator[Example | Skipped], skipped: list[Skipped]) -> Iterator[Example]:

@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tqdm import tqdm
@@ -84,7 +84,12 @@ def _begin(root: Path, plan: Plan, source: Source) -> bool:
     check_space(root, plan, f"ingesting into {root}")
     if is_new:
         root.mkdir(parents=True, exist_ok=True)
-        source.start(list(itertools.islice((x for x in source.examples() if isinstance(x, Prepared)), 2)))
+        try:
+            source.start(list(itertools.islice((x for x in source.examples() if isinstance(x, Prepared)), 2)))
+        except BaseException:
+            with suppress(OSError):  # only an empty folder can be removed so
+                root.rmdir()
+            raise
         if not write_once(root / names.STORE, store_to_json(plan.info)):
             _same_store(root, read_store(root), plan.info)
     return is_new

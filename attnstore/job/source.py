@@ -13,7 +13,10 @@ from attnstore.text.encoded import Encoded
 from attnstore.text.example import Example, Skipped
 
 Receive = Callable[[str, int, NDArray[np.float32]], None]
-"""Takes (kind, layer, weights [batch, head, query, key]) as each layer finishes; the weights are let go on return."""
+"""Takes (kind, layer, weights [batch, head, query, key]) as each layer finishes; the weights are let go on return.
+
+The rows are the examples of the batch that have maps of this kind, in order.
+"""
 
 
 @dataclass(frozen=True, slots=True)

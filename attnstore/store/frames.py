@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from attnstore.errors import Damaged
 from attnstore.reduce.axes import Axis, Frame
 from attnstore.store.parquet_files import ParquetFiles
+
+# Its functions are made at run time, so that no type checker knows them.
+pc: Any = pyarrow.compute
 
 _SEGMENTS_HELD = 4
 _TOKEN_COLUMNS = ["example", "side", "token", "word", "special", "punct"]

@@ -5,7 +5,6 @@ from typing import Any
 
 from attnstore.errors import MissingExtra
 
-
 _EXTRAS = {"matplotlib": "plot", "pandas": "frames", "polars": "frames", "xarray": "frames"}
 
 

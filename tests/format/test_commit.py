@@ -1,12 +1,14 @@
 """Units are published whole or not at all, and snapshots are never overwritten."""
 
 import itertools
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
 from attnstore.errors import Damaged, NotAStore, NotFound
+from attnstore.format import commit as commit_module
 from attnstore.format import names
 from attnstore.format.commit import (
     commit,
@@ -115,3 +117,37 @@ def test_a_snapshot_that_was_edited_is_damaged(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"000000"', '"000001"').replace('"sha256": "', '"sha256": "00'))
     with pytest.raises(Damaged, match="does not match its own hash"):
         latest(tmp_path)
+
+
+def test_a_copy_left_among_the_segments_is_none(tiny_store: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(tiny_store, tmp_path / "s.attn"))
+    for name in ("000000 (copy)", "000000.bak", "0000000", "²"):
+        shutil.copytree(store / "segments/000000", store / "segments" / name)
+    (store / "snapshots/².json").write_text("{}")
+    (store / "snapshots/1.json").write_text("{}")
+    assert published(store, "segments") == ["000000"]
+    assert snapshots(store) == [1]
+    assert commit(store, latest(store).store_id) == latest(tiny_store)
+
+
+def test_a_snapshot_under_another_number_is_damage_and_no_endless_loop(tiny_store: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(tiny_store, tmp_path / "s.attn"))
+    shutil.copy(store / "snapshots/00000001.json", store / "snapshots/00000002.json")
+    shutil.rmtree(store / "segments/000000")
+    with pytest.raises(Damaged, match="says that it is 1"):
+        commit(store, latest(tiny_store).store_id)
+
+
+def test_new_folders_are_synced_in_the_one_above_them(
+    tiny_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(commit_module, "_sync", synced.append)
+    root = tmp_path / "new.attn"
+    root.mkdir()
+    staging = stage(root, "segments/000000")
+    seal(staging, "segments/000000", {}, {})
+    publish(staging, root, "segments/000000")
+    assert synced[-2:] == [root / "segments", root]
+    write_once(root / "snapshots/00000001.json", b"{}")
+    assert synced[-2:] == [root / "snapshots", root]

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from attnstore.errors import BadInput
+from attnstore.format import names
 from attnstore.format.quantise import PRECISIONS, checked_weights
+
+def test_every_precision_that_a_store_may_name_is_known() -> None:
+    assert tuple(PRECISIONS) == names.PRECISIONS
+
 
 WEIGHTS = arrays(np.float32, st.integers(1, 300), elements=st.floats(0, 1, width=32))
 

@@ -268,7 +268,6 @@ def test_a_kind_may_lack_every_head_that_is_kept(two_depths: Callable[..., Path]
     assert verify(store) == []
 
 
-@pytest.mark.xfail(raises=IndexError, strict=True, reason="format/deep.py asks a kind for layers and heads it lacks")
 def test_kinds_of_different_depth_break_no_rule(two_depths: Callable[..., Path]) -> None:
     assert verify(two_depths(keep__layers=[0, 2], keep__heads=[1, 3]), deep=True) == []
 

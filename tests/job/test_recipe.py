@@ -86,3 +86,50 @@ def test_every_key_is_listed_for_the_documentation() -> None:
     names = [name for name, _, _ in keys()]
     assert names[:3] == ["title", "corpus.kind", "corpus.path"]
     assert len(names) == len(set(names)) == 20
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("model.revision=1234567", "1234567"),
+        ("model.revision=4e5", "4e5"),
+        ("model.name=true", "true"),
+        ("title=2024-01-01", "2024-01-01"),
+        ('title="2024"', "2024"),
+        ("corpus.path=7", "7"),
+        ('corpus.path=["a", "b"]', ["a", "b"]),
+        ("corpus.columns.text=1", "1"),
+        ("corpus.seed=7", 7),
+        ("keep.layers=3", 3),
+        ("encode.max_length=long", "long"),
+        ("title=a=b", "a=b"),
+        ("title=", ""),
+    ],
+)
+def test_a_setting_is_text_where_the_key_wants_text(setting: str, value: object) -> None:
+    assert list(parse_overrides([setting]).values()) == [value]
+
+
+def test_a_setting_reaches_into_a_table(tmp_path: Path) -> None:
+    settings = parse_overrides(["corpus.columns.text=sentence", "corpus.columns.label=gold"])
+    path = tmp_path / "r.toml"
+    path.write_text(SMALLEST)
+    assert Recipe.read(path, settings).corpus.columns == {"text": "sentence", "label": "gold"}
+    with pytest.raises(BadInput, match=r"the key 'corpus\.kind\.x'; expected 'kind' to be a table"):
+        Recipe.read(path, parse_overrides(["corpus.kind.x=1"]))
+
+
+def test_a_recipe_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_bytes(b"\xef\xbb\xbf" + SMALLEST.encode())
+    assert Recipe.read(tmp_path / "r.toml").model.name == "m"
+
+
+def test_a_missing_recipe_says_where_others_lie(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"Recipes to start from lie in .*ingest"):
+        Recipe.read(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("words", ['source = "spacy:en"', 'source = "gold"\nfeed = "joined_words"'])
+def test_maps_made_elsewhere_come_with_their_own_words(tmp_path: Path, words: str) -> None:
+    with pytest.raises(BadInput, match="the tokens and words that come with ready-made maps"):
+        read(tmp_path, SMALLEST.replace('"lines"', '"arrays"') + f"[words]\n{words}\n")
