@@ -10,7 +10,7 @@ import zarr
 
 from attnstore.errors import Damaged
 from attnstore.format import names
-from attnstore.format.arrays import read_cells
+from attnstore.format.ahead import Ahead
 from attnstore.format.declared import open_array
 from attnstore.format.manifest import Kind, StoreInfo, Unit, load
 from attnstore.format.quantise import PRECISIONS, Precision
@@ -123,12 +123,13 @@ def _rows(
         [number for number in range(most) if chosen is None or number in chosen]
         for chosen, most in ((info.kept.layers, kind.layers), (info.kept.heads, kind.heads))
     )
+    ahead = {array_name: Ahead(array, BLOCK_CELLS) for array_name, array in arrays.items()}
     for layer in layers:
         for first, queries, width, keys, example in owned:
             place = f"layer {layer}, example {example}"
             for some, rows in _blocks(heads, queries, width):
                 try:
-                    weights, left = _decoded(info, name, arrays, layer, some, first, rows, width, keys)
+                    weights, left = _decoded(info, name, ahead, layer, some, first, rows, width, keys)
                 except Damaged as error:
                     yield "F11", where, f"{place}: {error.found}"
                     break
@@ -160,7 +161,7 @@ def _blocks(heads: Sequence[int], queries: int, width: int) -> Iterator[tuple[Se
 def _decoded(
     info: StoreInfo,
     name: str,
-    arrays: Mapping[str, "zarr.Array[Any]"],
+    arrays: Mapping[str, Ahead],
     layer: int,
     heads: Sequence[int],
     first: int,
@@ -170,10 +171,9 @@ def _decoded(
 ) -> tuple[Any, Any]:
     """Codes [head, query, cell of the row], and what was not kept of each row [head, query]."""
 
-    def read(array: "zarr.Array[Any]", start: int, per_row: int) -> Any:
-        cells = slice(start + rows.start * per_row, start + rows.stop * per_row)
-        codes = read_cells(array, slice(layer, layer + 1), slice(heads[0], heads[-1] + 1), cells)
-        return codes[0, [head - heads[0] for head in heads]].reshape(len(heads), len(rows), per_row)
+    def read(array: Ahead, start: int, per_row: int) -> Any:
+        codes = array.read(layer, heads, start + rows.start * per_row, start + rows.stop * per_row)
+        return codes.reshape(len(heads), len(rows), per_row)
 
     if info.kept.topk is None:
         return read(arrays[name], first, width), 0.0

@@ -10,6 +10,7 @@ from attnstore.errors import BadInput
 from attnstore.format import names
 from attnstore.format.quantise import PRECISIONS, checked_weights
 
+
 def test_every_precision_that_a_store_may_name_is_known() -> None:
     assert tuple(PRECISIONS) == names.PRECISIONS
 

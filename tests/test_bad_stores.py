@@ -1,0 +1,157 @@
+"""A store that is not what it should be, and a question it cannot answer, end in one typed error; the rest stays."""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import attnstore
+from attnstore.errors import (
+    AttnStoreError,
+    BadInput,
+    BadQuestion,
+    Damaged,
+    NotFound,
+    NotStored,
+    UnsupportedFormat,
+)
+from attnstore.format.verify import verify
+from attnstore.job import plan as plan_module
+from attnstore.job.run import ingest
+from tests.conftest import arrays_recipe
+
+
+def content(store: Path) -> dict[str, str]:
+    """sha256 of every file under a folder."""
+    files = (path for path in store.rglob("*") if path.is_file())
+    return {path.relative_to(store).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.fixture
+def store(tiny_store: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_store, tmp_path / "tiny.attn"))
+
+
+def test_a_store_of_a_newer_format_is_left_alone(store: Path, arrays_corpus: Path) -> None:
+    path = store / "store.json"
+    path.write_text(path.read_text().replace('"format": "1.0"', '"format": "2.0"'))
+    before = content(store)
+    for use in (
+        lambda: ingest(arrays_recipe(arrays_corpus), store),
+        lambda: attnstore.open(store),
+        lambda: verify(store),
+    ):
+        with pytest.raises(UnsupportedFormat, match=r"format 2\.0; expected format 1\.x\. Install a release"):
+            use()
+    assert content(store) == before
+
+
+def test_every_file_of_a_store_is_missed_where_it_is_gone_or_short(store: Path) -> None:
+    files = sorted((store / "segments").rglob("*"))
+    for path in (path for path in files if path.is_file()):
+        whole = path.read_bytes()
+        for spoilt in (None, whole[: len(whole) // 2]):
+            path.unlink() if spoilt is None else path.write_bytes(spoilt)
+            with pytest.raises(Damaged) as caught:
+                attnstore.open(store)
+            assert str(path) in str(caught.value)
+            assert "attnstore verify" in str(caught.value) or "Fetch the store again" in str(caught.value)
+            assert verify(store), path
+            path.write_bytes(whole)
+    assert verify(store, deep=True) == []
+
+
+def test_the_files_of_two_stores_do_not_mix(store: Path, make_store: Callable[..., Path], arrays_corpus: Path) -> None:
+    other = make_store("other.attn", keep__precision="exact")
+    mixed: dict[str, Callable[[Path], None]] = {
+        "a segment": lambda place: (
+            shutil.rmtree(place / "segments/000000"),
+            shutil.copytree(other / "segments/000000", place / "segments/000000"),
+        )[0],
+        "a file of a segment": lambda place: (
+            shutil.copy(
+                other / "segments/000000/maps.zarr/encoder/c/0/0/0", place / "segments/000000/maps.zarr/encoder/c/0/0/0"
+            )
+            and None
+        ),
+        "a snapshot": lambda place: shutil.copy(other / "snapshots/00000001.json", place / "snapshots") and None,
+        "store.json": lambda place: shutil.copy(other / "store.json", place) and None,
+    }
+    for what, mix in mixed.items():
+        place = Path(shutil.copytree(store, store.parent / what))
+        mix(place)
+        with pytest.raises(Damaged) as caught:
+            attnstore.open(place)
+        assert str(place) in str(caught.value), what
+        assert verify(place), what
+        before = content(place)
+        with pytest.raises(AttnStoreError):  # and nothing is added to the mixture
+            ingest(arrays_recipe(arrays_corpus, title="again"), place)
+        assert content(place) == before
+
+
+def test_a_second_segment_of_another_store_is_not_taken_for_ones_own(
+    store: Path, make_store: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_module, "SEGMENT_TOKENS", 20)
+    cut = make_store("cut.attn")
+    shutil.copytree(cut / "segments/000001", store / "segments/000001")
+    # No snapshot lists it: readers pass it over.
+    with attnstore.open(store) as opened:
+        assert len(opened.units) == 1
+
+
+# --- questions that have no answer
+
+
+@pytest.fixture(scope="module")
+def opened(tiny_store: Path) -> Iterator[attnstore.Store]:
+    with attnstore.open(tiny_store) as store:
+        yield store
+
+
+@pytest.mark.parametrize(
+    ("use", "kind", "told"),
+    [
+        (lambda s: s.ask("relations/bets"), NotFound, ["relations/bets", "relations/best", "attnstore questions"]),
+        (lambda s: s.ask("none.sql"), NotFound, ["none.sql", "no such file"]),
+        (lambda s: s.ask("relations/best", min_cuont=3), BadInput, ["min_cuont", "Did you mean min_count"]),
+        (lambda s: s.ask("relations/best", min_count="many"), BadInput, ["min_count", "an integer"]),
+        (lambda s: s.ask("relations/accuracy", words="most"), BadInput, ["words", "one of"]),
+        (lambda s: s.ask("heads/entropy", kind="cross"), NotFound, ["cross", "encoder"]),
+        (lambda s: s.sql("select wrod from words"), NotFound, ["wrod", "word", "store.tables"]),
+        (lambda s: s.sql("select * from wrods"), NotFound, ["wrods", "words", "store.tables"]),
+        (lambda s: s.sql("select $a"), BadInput, ["$a", "a=VALUE"]),
+        (lambda s: s.sql("select 1", a=2), BadInput, ["a value for a", "no parameters"]),
+        (lambda s: s.sql("selct 1"), BadQuestion, ["selct"]),
+        (lambda s: s.sql("select 1; select 2"), BadQuestion, ["2 statements", "one SELECT"]),
+        (lambda s: s.sql("create table t as select 1"), BadQuestion, ["CREATE", "one that reads"]),
+        (lambda s: s.sql("copy words to 'x.csv'"), BadQuestion, ["COPY", "one that reads"]),
+        (lambda s: s.attention(7), NotFound, ["example=7", "0-6"]),
+        (lambda s: s.attention("s9"), NotFound, ["s9", "'s"]),
+        (lambda s: s.attention(0, layer=2), NotFound, ["layer=2", "0-1"]),
+        (lambda s: s.attention(0, head=[0, 3]), NotFound, ["head=3", "0-2"]),
+        (lambda s: s.attention(0, level="sentence"), BadInput, ["sentence", "word"]),
+        (lambda s: s.attention(0, kind="decoder"), NotFound, ["decoder", "encoder"]),
+    ],
+)
+def test_a_question_without_an_answer_says_what_there_is(
+    opened: attnstore.Store, use: Callable[[attnstore.Store], object], kind: type[AttnStoreError], told: list[str]
+) -> None:
+    with pytest.raises(kind) as caught:
+        use(opened)
+    assert type(caught.value) is kind
+    for part in told:
+        assert part in str(caught.value), caught.value
+    assert list(opened.sql("select count(*) as n from examples")) == [{"n": 7}]  # and the store goes on
+
+
+def test_maps_that_were_not_kept_are_named_as_such(make_store: Callable[..., Path]) -> None:
+    with attnstore.open(make_store(keep__layers=[1])) as store:
+        with pytest.raises(NotStored):
+            store.attention(0, layer=0)
+        assert store.attention(0, layer=1).to_numpy().shape[0] == 3
+    with attnstore.open(make_store("none.attn", keep__maps="none")) as store, pytest.raises(NotStored):
+        store.attention(0)
