@@ -232,7 +232,7 @@ def _publish(
     """Write and commit an addition; its id. BadInput where another addition came in between: it would be undone."""
     root, before = store.path, [unit.id for unit in store.contents.additions]
     numbers = (name.partition("-")[0] for name in published(root, names.ADDITIONS))
-        number = 1 + max((int(digits) for digits in numbers if digits.isdecimal()), default=0)
+    number = 1 + max((int(digits) for digits in numbers if digits.isdecimal()), default=0)
     folder = f"{names.ADDITIONS}/{number:06d}-{what}"
     staging = stage(root, folder)
     writers = {name: TableWriter(staging, name) for name in tables}
