@@ -70,7 +70,7 @@ def case(tokens: int, examples: int, layers: int) -> None:
         source.start([first])
         Path("/proc/self/clear_refs").write_text("5")  # forget the peak of loading
         before = high_water()
-        _run(folder, plan.info, source)
+        _run(folder, plan, source, True)
         print(json.dumps({"above": high_water() - before}))
 
 

@@ -23,7 +23,9 @@ def tables() -> str:
 
 
 def _type(kind: pa.DataType) -> str:
-    return f"list of {kind.value_type}" if pa.types.is_list(kind) else str(kind)
+    name = str(kind.value_type if pa.types.is_list(kind) else kind)
+    name = {"halffloat": "float16", "double": "float64"}.get(name, name)  # Arrow's names are its own
+    return f"list of {name}" if pa.types.is_list(kind) else name
 
 
 def _meaning(field: pa.Field) -> str:

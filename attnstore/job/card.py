@@ -38,7 +38,7 @@ duckdb.sql("select layer, head, sum(max_sum) / sum(n_queries) from 'segments/*/h
 
 ```python
 import pandas
-words = pandas.read_parquet("segments/000000/words.parquet")
+tokens = pandas.read_parquet("segments/000000/tokens.parquet")
 ```
 
 or with attnstore: `attnstore info .`, `attnstore questions`, `attnstore ask heads/entropy .`

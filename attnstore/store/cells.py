@@ -122,11 +122,16 @@ class Cells:
     def _open(self, segment: int, name: str) -> "zarr.Array[Any]":
         import zarr
 
+        from attnstore.format.declared import open_array
+
         path = self._path(segment, name)
+        folder = self.contents.root / names.SEGMENTS / names.segment_name(segment)
         # The pipeline is chosen when an array is opened; set for good, it would change the caller's own arrays.
         with zarr.config.set(_ZARRS if importlib.util.find_spec("zarrs") else {}):
             try:
-                found = zarr.open_array(path, mode="r", zarr_format=3)
+                found = open_array(folder, name)  # only what the format allows, before a byte is decoded
+            except Damaged:
+                raise
             except Exception as error:
                 raise Damaged(f"opening {path}", f"no readable array ({error})", "a Zarr v3 array", _REMEDY) from error
         kind = self.info.kinds[name.partition("_")[0]]

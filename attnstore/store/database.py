@@ -152,7 +152,7 @@ def facts_not_kept(table: str, doing: str) -> NotStored:
         doing,
         f"this store kept no {table}",
         "facts that were computed when the maps were stored",
-        "Compute them from the stored maps with: attnstore refresh",
+        'Ask a shipped question, which computes them from the maps, or ingest with [keep] facts = "standard"',
     )
 
 

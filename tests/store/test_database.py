@@ -299,7 +299,7 @@ def test_facts_that_were_not_kept_are_refused_and_not_empty(made: list[Made], tm
     with open_store(root) as store:
         assert len(store.sql("from head_facts")) == 42
         for table in ("token_facts", "token_masses", "word_facts", "stored.word_facts"):
-            with pytest.raises(NotStored, match="attnstore refresh"):
+            with pytest.raises(NotStored, match="computes them from the maps"):
                 store.sql(f"select count(*) from {table}")
         assert "word_facts" in store.tables
 
