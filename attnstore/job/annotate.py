@@ -195,7 +195,7 @@ def _word_facts(store: Store, placed: Placed) -> Iterator[pa.RecordBatch]:
         gathered = BatchFacts(kind, store.info.kinds[kind], [placed])
         for layer in range(store.info.kinds[kind].layers):
             weights = store.attention(placed.number, kind=kind, layer=layer).to_numpy()
-            gathered.take(layer, [facts(weights, frame, **store.info.facts["parameters"])])
+            gathered.take(slice(layer, layer + 1), [facts(weights, frame, **store.info.facts["parameters"])])
         yield gathered.tables()["word_facts"]
 
 

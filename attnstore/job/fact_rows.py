@@ -39,17 +39,25 @@ class BatchFacts:
         self._word = {name: np.zeros((sum(self.words), *heads), _item(WORD_FACTS, name)) for name in _WORD}
         self._head = {name: np.zeros((len(self.batch), *heads)) for name in _HEAD}
 
-    def take(self, layer: int, facts: Sequence[Facts], masses: Sequence[TokenMasses] = ()) -> None:
-        """Take the facts of one layer, and the masses if they are kept, one for each example of the batch, in order."""
-        for column, (table, name) in (
-            *((self._token[n], ("tokens", n)) for n in _TOKEN),
-            *((self._word[n], ("words", n)) for n in _WORD),
-        ):
-            column[:, layer] = np.concatenate([getattr(item, table)[name] for item in facts], axis=1).T
+    def take(self, layers: slice, facts: Sequence[Facts], masses: Sequence[TokenMasses] = ()) -> None:
+        """Take the facts of some layers, and the masses if they are kept, one for each example of the batch, in order.
+
+        Their head axis runs over the heads of these layers, layer-major.
+        """
+
+        def spread(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+            # [layer and head, row] of each example -> [row, layer, head] of the batch
+            joined = np.concatenate(columns, axis=1).T
+            return joined.reshape(len(joined), layers.stop - layers.start, self.shape.heads)
+
+        for name, column in self._token.items():
+            column[:, layers] = spread([item.tokens[name] for item in facts])
+        for name, column in self._word.items():
+            column[:, layers] = spread([item.words[name] for item in facts])
         for name, column in self._mass.items():
-            column[:, layer] = np.concatenate([item[name] for item in masses], axis=1).T
-        for name in _HEAD:
-            self._head[name][:, layer] = [item.heads[name] for item in facts]
+            column[:, layers] = spread([item[name] for item in masses])
+        for name, column in self._head.items():
+            column[:, layers] = np.reshape([item.heads[name] for item in facts], column[:, layers].shape)
 
     def tables(self) -> dict[str, pa.RecordBatch]:
         """One batch of rows for each fact table."""
