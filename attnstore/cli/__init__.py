@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -27,6 +28,9 @@ COMMANDS = {
     "doctor": "Say what is installed, and whether attention can be captured here.",
 }
 """Every command in help order. A command's module is loaded when it runs, so that none waits for another's imports."""
+
+WRITING = ("demo", "ingest", "annotate")
+"""Commands that tidy up when they are interrupted; the others end at once."""
 
 
 def _remember(context: click.Context, param: click.Parameter, value: bool) -> None:
@@ -83,12 +87,19 @@ class _Commands(click.Group):
 
 @click.group("attnstore", cls=_Commands, params=[_VERBOSE], epilog="\b\nStart with:\n  attnstore demo")
 @click.version_option(attnstore.__version__)
-def group() -> None:
+@click.pass_context
+def group(context: click.Context) -> None:
     """Run a transformer over a corpus once; keep its attention maps; ask them anything afterwards.
 
     Data goes to standard output, talk and progress to standard error. Exit status: 0 done, 1 a problem
     was found, 2 the command was used wrongly.
     """
+    is_process = isinstance(context.obj, dict) and context.obj.get("is_process")
+    # Another handler means that an interruption is to be ignored, as for a job in the background.
+    may_be_stopped = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_process and may_be_stopped and context.invoked_subcommand not in WRITING:
+        # Python would wait until DuckDB or torch comes back, which may take hours. There is nothing to tidy up.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def main() -> None:
@@ -96,7 +107,7 @@ def main() -> None:
 
     Status 2 is wrong usage, 130 an interruption. A reader of the output that goes away is no error.
     """
-    told: dict[str, bool] = {}
+    told, handler = {"is_process": True}, signal.getsignal(signal.SIGINT)
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -119,6 +130,8 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped. An ingest goes on where it stopped with the same command.", err=True)
         sys.exit(130)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     sys.exit(status if isinstance(status, int) else 0)
 
 

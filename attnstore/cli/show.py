@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import hand_over, is_terminal, parameters, reading, store_argument, target
+from attnstore.cli.options import hand_over, is_terminal, parameters, params_argument, reading, store_argument, target
 
 EXAMPLES = """\b
 Examples:
@@ -17,7 +17,7 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @store_argument
 @click.argument("what")
-@click.argument("params", nargs=-1, metavar="[NAME=VALUE]…")
+@params_argument
 @click.option("--layer", type=int, help="Layer of the map, from 0.")
 @click.option("--head", type=int, help="Head of the map, from 0.")
 @click.option("--kind", help="encoder, decoder or cross; needed only where the store has several.")

@@ -205,9 +205,10 @@ def test_ask_takes_a_file_of_ones_own(store: Path, tmp_path: Path) -> None:
 
 def test_a_parameter_without_a_value_or_with_two_is_wrong_usage(store: Path) -> None:
     for words in (["min_count"], ["=3"], ["min_count=1", "min_count=2"]):
-        result = invoke("ask", "relations/best", store, *words)
-        assert result.exit_code == 2, words
-        assert result.stdout == ""
+        for before in (["ask", "relations/best", store], ["show", store, "relations/best"]):
+            result = invoke(*before, *words)
+            assert result.exit_code == 2, words
+            assert result.stdout == ""
 
 
 def test_sql_runs_a_statement_with_parameters(store: Path) -> None:

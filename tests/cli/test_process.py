@@ -202,14 +202,24 @@ def test_reading_a_store_loads_no_model_library(tiny_store: Path) -> None:
     assert result.stdout == b"[]\n"
 
 
-def test_an_interruption_ends_with_130_and_says_that_an_ingest_goes_on(
+def test_an_interruption_ends_a_query_at_once(tiny_store: Path) -> None:
+    # DuckDB counts for minutes and does not look up meanwhile.
+    running = started("sql", tiny_store, "select count(*) from range(100000000000) as t(n) where n % 7 = 3")
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.wait(2)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    assert (running.returncode, out, err) == (-signal.SIGINT, b"", b"")
+
+
+def test_an_interrupted_ingest_ends_with_130_and_says_that_an_ingest_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(*args: object, **kwargs: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(attnstore.cli, "import_module", interrupted)
-    monkeypatch.setattr(sys, "argv", ["attnstore", "info", "x"])
+    monkeypatch.setattr(sys, "argv", ["attnstore", "ingest", "x", "y"])
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 130
