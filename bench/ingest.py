@@ -11,6 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+# isort: off
+import attnstore.capture  # noqa: F401 - before torch: its threads are asked not to spin, as in every ingest
+
+# isort: on
 import torch
 import transformers
 

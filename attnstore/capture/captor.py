@@ -1,5 +1,6 @@
 """This file runs a model and hands over its attention maps one layer at a time."""
 
+import contextlib
 import inspect
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -11,7 +12,7 @@ from transformers import PreTrainedModel
 from attnstore.capture.classes import n_types_of
 from attnstore.capture.encode import Encoder
 from attnstore.capture.facts import ModelFacts
-from attnstore.capture.handover import Handover, Receive, Shape
+from attnstore.capture.handover import Complete, Handover, Receive, Shape
 from attnstore.errors import BadInput, NotCaptured
 
 
@@ -47,7 +48,7 @@ class Captor:
         through. Raises BadInput for an input the model does not take, NotCaptured if a layer is missing or misshapen.
         """
         hand = Handover(self.facts.name, self._shapes(inputs), self.facts.kinds, receive)
-        with torch.inference_mode():
+        with torch.inference_mode(), contextlib.suppress(Complete):
             self._road.forward(arguments(self.model, inputs), hand)
         hand.finish()
 

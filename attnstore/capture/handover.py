@@ -16,6 +16,13 @@ Receive = Callable[[str, int, NDArray[np.float32]], None]
 Shape = tuple[int, int, int, int]
 
 
+class Complete(Exception):
+    """Raised out of the forward pass once every map was handed over: what the model does after its last is not needed.
+
+    It is most of a layer: the last values, output and feed-forward parts are a seventh of a pass through 6 layers.
+    """
+
+
 class Handover:
     """The layers of one forward pass, numbered per kind in the order in which they come.
 
@@ -33,7 +40,10 @@ class Handover:
         self._receive = receive
 
     def take(self, kind: str, weights: Tensor) -> None:
-        """Hands over the next layer of `kind`; raises NotCaptured on a map that is not [batch, head, query, key]."""
+        """Hands over the next layer of `kind`, and raises Complete after the last of all kinds.
+
+        Raises NotCaptured on a map that is not [batch, head, query, key].
+        """
         layer = self._taken.get(kind)
         if layer is None:
             raise NotCaptured(self._doing, f"a map of kind {kind!r}", f"only {', '.join(self.shapes)}")
@@ -47,6 +57,8 @@ class Handover:
         self._taken[kind] = layer + 1
         # Off the device at once: the maps of all layers together need not fit there.
         self._receive(kind, layer, weights.detach().to("cpu", torch.float32).contiguous().numpy())
+        if self._taken == self._expected:
+            raise Complete
 
     def finish(self) -> None:
         """Raises NotCaptured unless every layer of every kind came; some models accept capture and give nothing."""

@@ -8,6 +8,7 @@ once: 100 MB and more for each layer in hand, against one chunk for each head he
 import hashlib
 import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from io import BufferedWriter
 from pathlib import Path
@@ -189,11 +190,13 @@ class MapsWriter:
 
         Their paths are relative to the folder of the segment. Checks that no cell is missing.
         """
-        files = []
         for (name, layer), writer in self._layers.items():
             if writer.cells != self.specs[name].cells:
                 raise AssertionError(f"{name}, layer {layer}: {writer.cells} of {self.specs[name].cells} cells came")
-            writer.close()
+        with ThreadPoolExecutor() as pool:  # compressing, hashing and fsync leave the interpreter to others
+            list(pool.map(_LayerWriter.close, self._layers.values()))
+        files = []
+        for writer in self._layers.values():
             for path, size, sha256, crc32c in writer.written:
                 files.append(File(path.relative_to(self.path.parent).as_posix(), size, sha256, crc32c))
         return files

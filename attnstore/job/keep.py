@@ -12,7 +12,7 @@ from attnstore.format.quantise import PRECISIONS
 from attnstore.job.rows import Placed
 from attnstore.reduce.axes import Frame
 
-BLOCK_CELLS = 2**20
+BLOCK_CELLS = 2**18
 """Cells, over all heads, that are rounded at a time: long inputs must not double in memory."""
 
 

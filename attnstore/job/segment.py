@@ -10,6 +10,7 @@ import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from attnstore.format import names
 from attnstore.format.arrays import MapsWriter
 from attnstore.format.manifest import File, StoreInfo
 from attnstore.format.parquet import TableWriter
-from attnstore.format.quantise import PRECISIONS, checked_weights
+from attnstore.format.quantise import checked_weights
 from attnstore.format.tables import TABLES
 from attnstore.job.fact_rows import BatchFacts
 from attnstore.job.keep import KeepMaps
@@ -68,15 +69,15 @@ def fill(staging: Path, segment: Segment, info: StoreInfo, source: Source) -> tu
     writer = _Writer(info, keep, maps, tables)
     try:
         for batch in batches(placed, max(kind.heads for kind in info.kinds.values())):
-            writer.start(batch)
-            source.capture([item.prepared for item in batch], writer.take)
-            writer.finish()
+            source.capture([item.prepared for item in batch], partial(writer.take, batch))
+        # The text tables are made while the writing thread works off the last batches.
         placed.sort(key=lambda item: item.number)
         for start in range(0, len(placed), ROWS_OF_EXAMPLES):
             some = placed[start : start + ROWS_OF_EXAMPLES]
             for name, rows in text_rows(some, segment.number, cells).items():
                 tables[name].append_rows(rows)
         tables["skipped"].append_rows(skipped_rows(segment.skipped))
+        writer.finish()
         shards = [] if maps is None else maps.close()
         return {name: count for name, table in tables.items() if (count := table.close())}, shards
     except BaseException:
@@ -107,37 +108,46 @@ def batches(placed: Sequence[Placed], heads: int) -> Iterator[list[Placed]]:
         yield batch
 
 
+class _Batch:
+    """What the writing thread gathers of one batch, from its first layer to the last."""
+
+    def __init__(self, placed: Sequence[Placed], info: StoreInfo) -> None:
+        self.placed = placed
+        masses = "token_masses" in info.facts["tables"]
+        self.facts = {name: BatchFacts(name, kind, placed, masses=masses) for name, kind in info.kinds.items()}
+        self.together: dict[str, list[list[NDArray[np.float32]]]] = {}
+
+
+@dataclass(slots=True)
+class _Layer:
+    """One layer's maps [batch, head, query, key] on their way to the writing thread."""
+
+    batch: Sequence[Placed]
+    kind: str
+    number: int
+    weights: NDArray[np.float32]
+
+
 class _Writer:
-    """Takes layers from the model's thread and works them off on its own."""
+    """Takes layers from the model's thread and works them off on its own; the model runs on into its next batch."""
 
     def __init__(
         self, info: StoreInfo, keep: KeepMaps, maps: MapsWriter | None, tables: Mapping[str, TableWriter]
     ) -> None:
         self.info, self.keep, self.maps, self.tables = info, keep, maps, tables
-        self.precision = PRECISIONS[info.precision]
         self.with_facts = bool(info.facts["tables"])
         self.with_masses = "token_masses" in info.facts["tables"]
-        self.batch: list[Placed] = []
-        self.gathered: dict[str, BatchFacts] = {}
+        self.batch: _Batch | None = None
         self.error: BaseException | None = None
-        self._queue: queue.Queue[tuple[str, int, NDArray[np.float32]] | None] = queue.Queue()
+        self._queue: queue.Queue[_Layer | None] = queue.Queue()
         self._room = threading.Condition()
         self._waiting = 0
         self._thread = threading.Thread(target=self._run, name="attnstore-writer", daemon=True)
         self._thread.start()
 
-    def start(self, batch: list[Placed]) -> None:
-        """Begin a batch; the one before it is finished."""
-        self.batch = batch
-        self.together: dict[str, list[list[NDArray[np.float32]]]] = {}
-        if self.with_facts:
-            self.gathered = {
-                name: BatchFacts(name, kind, batch, masses=self.with_masses) for name, kind in self.info.kinds.items()
-            }
-
-    def take(self, kind: str, layer: int, weights: NDArray[np.float32]) -> None:
+    def take(self, batch: Sequence[Placed], kind: str, number: int, weights: NDArray[np.float32]) -> None:
         """Take one layer's maps [batch, head, query, key] from the model's thread."""
-        size = weights.nbytes
+        layer, size = _Layer(batch, kind, number, weights), weights.nbytes
         with self._room:
             # A layer beyond the bound waits until everything before it is done, so that order is kept.
             limit = 0 if size > WAITING_BYTES else WAITING_BYTES - size
@@ -147,20 +157,17 @@ class _Writer:
             if size <= WAITING_BYTES:
                 self._waiting += size
         if size > WAITING_BYTES:
-            self._work(kind, layer, weights)
+            self._work(layer)
         else:
-            self._queue.put((kind, layer, weights))
+            self._queue.put(layer)
 
     def finish(self) -> None:
-        """Wait until the batch is worked off, and write its facts."""
+        """Wait until every layer is worked off, and write the facts of the last batch."""
         with self._room:
             self._room.wait_for(lambda: self._waiting == 0 or self.error is not None)
         if self.error is not None:
             raise self.error
-        for gathered in self.gathered.values():
-            for name, rows in gathered.tables().items():
-                self.tables[name].append(rows)
-        self.gathered = {}
+        self._write_facts()
 
     def stop(self) -> None:
         """End the thread; what waits is dropped after an error."""
@@ -168,49 +175,66 @@ class _Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            kind, layer, weights = item
-            size = weights.nbytes
+        while (layer := self._queue.get()) is not None:
+            size = layer.weights.nbytes
             try:
                 if self.error is None:
-                    self._work(kind, layer, weights)
+                    self._work(layer)
             except BaseException as error:  # handed to the model's thread, which raises it
                 self.error = error
-            del item, weights
+            del layer
             with self._room:
                 self._waiting -= size
                 self._room.notify_all()
 
-    def _work(self, kind: str, layer: int, weights: NDArray[np.float32]) -> None:
-        rows = [item for item in self.batch if kind in item.frames]
+    def _work(self, layer: _Layer) -> None:
+        if self.batch is None or self.batch.placed is not layer.batch:
+            self._write_facts()
+            self.batch = _Batch(layer.batch, self.info)
+        kind, weights = layer.kind, layer.weights
+        rows = [item for item in layer.batch if kind in item.frames]
         if not rows:
             return
         maps = []
         for row, item in enumerate(rows):
             frame = item.frames[kind]
             own = weights[row, :, : len(frame.queries), : len(frame.keys)]
-            maps.append(checked_weights(own, f"storing {kind} layer {layer} of {item.prepared.example.name}"))
+            maps.append(checked_weights(own, f"storing {kind} layer {layer.number} of {item.prepared.example.name}"))
         if self.maps is not None:
             for own, item in zip(maps, rows, strict=True):
-                self.keep.append(self.maps, kind, layer, own, item.frames[kind])
+                self.keep.append(self.maps, kind, layer.number, own, item.frames[kind])
         if not self.with_facts:
             return
         layers = self.info.kinds[kind].layers
         if weights.nbytes * layers > TOGETHER_BYTES:
-            self._reduce(kind, slice(layer, layer + 1), rows, maps)
+            self._reduce(self.batch, kind, slice(layer.number, layer.number + 1), rows, maps)
             return
-        together = self.together.setdefault(kind, [])
+        together = self.batch.together.setdefault(kind, [])
         together.append(maps)
         if len(together) == layers:
             joined = [np.concatenate(own) for own in zip(*together, strict=True)]
-            self._reduce(kind, slice(0, layers), rows, joined)
-            del self.together[kind]
+            self._reduce(self.batch, kind, slice(0, layers), rows, joined)
+            del self.batch.together[kind]
 
-    def _reduce(self, kind: str, layers: slice, rows: Sequence[Placed], maps: Sequence[NDArray[np.float32]]) -> None:
+    def _reduce(
+        self,
+        batch: _Batch,
+        kind: str,
+        layers: slice,
+        rows: Sequence[Placed],
+        maps: Sequence[NDArray[np.float32]],
+    ) -> None:
         """The facts of some layers, maps [layer and head, query, key] of each example."""
         parameters = self.info.facts["parameters"]
         found = [facts(own, item.frames[kind], **parameters) for own, item in zip(maps, rows, strict=True)]
         masses: list[TokenMasses] = []
         if self.with_masses:
             masses = [token_masses(own, item.frames[kind]) for own, item in zip(maps, rows, strict=True)]
-        self.gathered[kind].take(layers, found, masses)
+        batch.facts[kind].take(layers, found, masses)
+
+    def _write_facts(self) -> None:
+        if self.batch is not None and self.with_facts:
+            for gathered in self.batch.facts.values():
+                for name, rows in gathered.tables().items():
+                    self.tables[name].append(rows)
+        self.batch = None

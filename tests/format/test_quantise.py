@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from attnstore.errors import BadInput
 from attnstore.format import names
-from attnstore.format.quantise import PRECISIONS, checked_weights
+from attnstore.format.quantise import PRECISIONS, _halves, checked_weights
 
 
 def test_every_precision_that_a_store_may_name_is_known() -> None:
@@ -51,6 +51,11 @@ def test_zero_and_one_are_exact(name: str) -> None:
     precision = PRECISIONS[name]
     ends = np.array([0, 1], np.float32)
     assert np.array_equal(precision.decode(precision.encode(ends)), ends)
+
+
+def test_every_half_in_0_to_1_is_cast_as_numpy_casts_it() -> None:
+    every = np.arange(0x3C00 + 1, dtype=np.uint16).view(np.float16)
+    assert np.array_equal(_halves(every.astype(np.float32)).view(np.uint16), every.view(np.uint16))
 
 
 def test_the_largest_errors_are_those_that_the_format_states() -> None:
