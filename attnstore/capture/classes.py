@@ -72,7 +72,15 @@ def read_weights(
             "every weight up to the last layer",
             "The files belong to another model, or to only a part of this one",
         )
-    moved: PreTrainedModel = model.to(device)
+    try:
+        moved: PreTrainedModel = model.to(device)
+    except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
+        raise BadInput(
+            f"moving {name} to the device {device!r}",
+            _first_line(error),
+            "a device that torch reaches, with room for the model",
+            "Leave the device out for the CPU",
+        ) from error
     return moved
 
 

@@ -164,3 +164,12 @@ def test_a_real_model_from_a_package_is_captured_exactly() -> None:
     assert (facts.layers, facts.heads, captor.facts.max_length, captor.facts.capture) == (6, 12, 512, "interface")
     texts = ["The river rose overnight, and nobody noticed.", "A short one."]
     assert check(captor, [(captor.encoder.encode(text), None) for text in texts]) <= 1e-6
+
+
+@pytest.mark.parametrize(
+    "device",
+    ["nonsense", pytest.param("cuda", marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is one"))],
+)
+def test_a_device_that_is_not_there_is_refused(tiny: Tiny, device: str) -> None:
+    with pytest.raises(BadInput, match=f"to the device '{device}'.*Leave the device out"):
+        load(str(tiny("bert")), device=device)
