@@ -1,6 +1,6 @@
 """This file writes the README that a store carries: what it is, and how to open it without attnstore."""
 
-import os
+import secrets
 from pathlib import Path
 
 from attnstore.format import names
@@ -67,6 +67,6 @@ def write_card(root: Path) -> None:
         megabytes=sum(file.bytes for unit in units for file in unit.files) / 1e6,
         files=sum(len(unit.files) for unit in units),
     )
-    staging = root / f"{names.STAGING}{names.README}-{os.getpid()}"
+    staging = root / f"{names.STAGING}{names.README}-{secrets.token_hex(4)}"
     staging.write_text(text, encoding="utf-8")
     staging.replace(root / names.README)

@@ -41,7 +41,7 @@ def ask(store: "Store", name: str, params: Mapping[str, object]) -> Result:
     ):
         number = values.get(word)
         if isinstance(number, int) and not 0 <= number < most:
-            raise NotFound(f"asking {question.name}", f"{word}={number}", f"this store has {word}s 0-{most - 1}")
+            raise NotFound(f"asking {question.name}", f"{word}={number}", f"a {word} of this store, 0-{most - 1}")
     database = store.engine.computed.database(question, values)
     used = {param: value for param, value in values.items() if param in question.sql_params}
     table = database.run(question.sql, used, doing=f"asking {question.name}")

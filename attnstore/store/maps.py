@@ -182,8 +182,8 @@ def _example(store: "Store", example: int | str) -> tuple[int, str]:
     index = int(np.searchsorted(store.engine.places.examples, number))
     if index == len(store.engine.places.examples) or store.engine.places.examples[index] != number:
         known = store.engine.places.examples
-        span = f"examples {known[0]}-{known[-1]}" if len(known) else "no examples"
-        raise NotFound(doing, f"example={number}", f"this store has {span}")
+        span = f"one of {known[0]}-{known[-1]}" if len(known) else "none: this store has no examples"
+        raise NotFound(doing, f"example={number}", span)
     name = database.run("select name from examples where example = $example", {"example": number}, doing=doing)
     return number, str(name["name"][0])
 
@@ -197,7 +197,7 @@ def _numbers(word: str, wanted: Any, most: int, doing: str) -> list[int]:
     except TypeError:
         raise BadInput(doing, f"{word}={wanted!r}", f"a {word}, several, or None for all") from None
     if outside := [item for item in chosen if not 0 <= item < most]:
-        raise NotFound(doing, f"{word}={outside[0]}", f"this store has {word}s 0-{most - 1}")
+        raise NotFound(doing, f"{word}={outside[0]}", f"a {word} of this store, 0-{most - 1}")
     if len(set(chosen)) < len(chosen) or not chosen:
         raise BadInput(doing, f"{word}={wanted!r}", f"each {word} once, at least one")
     return chosen

@@ -136,7 +136,7 @@ class Store:
         if kind is None:
             return self.kinds[0]
         if kind not in self.kinds:
-            raise NotFound(f"reading {self.path}", f"kind={kind!r}", f"this store has {', '.join(self.kinds)}")
+            raise NotFound(f"reading {self.path}", f"kind={kind!r}", f"a kind of this store: {', '.join(self.kinds)}")
         return kind
 
     @property

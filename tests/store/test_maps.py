@@ -88,13 +88,13 @@ def test_hidden_columns_are_zero_and_the_rest_can_be_renormalised(store: Store, 
 @pytest.mark.parametrize(
     ("asked", "kind", "message"),
     [
-        ({"layer": 12}, NotFound, "layer=12; expected this store has layers 0-1"),
-        ({"head": [0, 3]}, NotFound, "head=3; expected this store has heads 0-2"),
+        ({"layer": 12}, NotFound, "layer=12; expected a layer of this store, 0-1"),
+        ({"head": [0, 3]}, NotFound, "head=3; expected a head of this store, 0-2"),
         ({"layer": -1}, NotFound, "layer=-1"),
         ({"layer": [0, 0]}, BadInput, "each layer once"),
         ({"head": []}, BadInput, "at least one"),
         ({"layer": "1"}, BadInput, "a layer, several, or None"),
-        ({"kind": "cross"}, NotFound, "this store has encoder"),
+        ({"kind": "cross"}, NotFound, "a kind of this store: encoder"),
         ({"level": "piece"}, BadInput, "'token' or 'word'"),
         ({"hide": ("pad",)}, BadInput, "special, cls, sep, punct"),
         ({"hide": "special"}, BadInput, "a sequence"),
@@ -110,9 +110,9 @@ def test_what_is_not_there_is_refused_with_what_is(
 
 
 def test_an_unknown_example_is_refused_with_the_nearest(store: Store) -> None:
-    with pytest.raises(NotFound, match="examples 0-6"):
+    with pytest.raises(NotFound, match="one of 0-6"):
         store.attention(7)
-    with pytest.raises(NotFound, match="examples 0-6"):
+    with pytest.raises(NotFound, match="one of 0-6"):
         store.attention(-1)
     with pytest.raises(NotFound, match="'e0', 'e1', 'e2'"):
         store.attention("example 0")

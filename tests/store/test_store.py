@@ -101,9 +101,9 @@ def test_an_unknown_question_or_parameter_comes_with_the_nearest(store: Store) -
         store.ask("heads/entropy", mode="mean")
     with pytest.raises(BadInput, match="no value for relation"):
         store.ask("relations/evidence")
-    with pytest.raises(NotFound, match="layer=2; expected this store has layers 0-1"):
+    with pytest.raises(NotFound, match="layer=2; expected a layer of this store, 0-1"):
         store.ask("relations/accuracy", layer=2)
-    with pytest.raises(NotFound, match="this store has encoder"):
+    with pytest.raises(NotFound, match="a kind of this store: encoder"):
         store.ask("heads/entropy", kind="decoder")
 
 
@@ -116,7 +116,7 @@ def test_the_store_s_first_kind_answers_unless_another_is_asked_for(tmp_path: Pa
         assert store.ask("heads/entropy", kind="cross").to_grid().shape == (3, 2)
         heads = store.sql("select distinct kv_head from heads where kind = 'decoder'").to_arrow().to_pylist()
         assert heads == [{"kv_head": 0}]  # two heads share one
-        with pytest.raises(NotFound, match="layers 0-1"):
+        with pytest.raises(NotFound, match="a layer of this store, 0-1"):
             store.ask("relations/accuracy", layer=2)
         assert len(store.ask("relations/accuracy", layer=2, kind="decoder")) > 0
         assert len(store.ask("relations/accuracy", kind="cross")) == 0
