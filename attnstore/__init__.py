@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from attnstore.job.recipe import Recipe
     from attnstore.job.run import estimate, ingest
     from attnstore.store.attention_map import AttentionMap
+    from attnstore.store.comparison import Comparison, compare
     from attnstore.store.result import Result
     from attnstore.store.store import Store
     from attnstore.store.store import open as open  # noqa: A004 - `attnstore.open` reads as it should
@@ -22,10 +23,12 @@ __version__ = "0.1.0"
 __all__ = [
     "AttentionMap",
     "AttnStoreError",
+    "Comparison",
     "Plan",
     "Recipe",
     "Result",
     "Store",
+    "compare",
     "estimate",
     "ingest",
     "open",
@@ -35,10 +38,12 @@ __all__ = [
 _PLACES = {
     "AttentionMap": "attnstore.store.attention_map",
     "AttnStoreError": "attnstore.errors",
+    "Comparison": "attnstore.store.comparison",
     "Plan": "attnstore.job.plan",
     "Recipe": "attnstore.job.recipe",
     "Result": "attnstore.store.result",
     "Store": "attnstore.store.store",
+    "compare": "attnstore.store.comparison",
     "estimate": "attnstore.job.run",
     "ingest": "attnstore.job.run",
     "open": "attnstore.store.store",

@@ -1,6 +1,6 @@
 """Time of an ingest against an eager forward pass over the same batches that stores nothing; ratios in one process.
 
-`python bench/ingest.py [--runs 5] [--threads 2] [--size minilm-sentences|minilm-128|base-128]`
+`python bench/ingest.py [--runs 5] [--threads 2] [--size minilm-sentences|minilm-128|base-128] [--distances none]`
 """
 
 import argparse
@@ -54,11 +54,11 @@ def corpus(folder: Path, size: str, count: int) -> Path:
 class Case:
     """One model over one corpus, ready to run both ways."""
 
-    def __init__(self, folder: Path, size: str, count: int) -> None:
+    def __init__(self, folder: Path, size: str, count: int, distances: str) -> None:
         self.folder = folder
         name = base_size(folder / "model") if size.startswith("base") else MINILM
         value = {"corpus": {"kind": "lines", "path": str(corpus(folder, size, count))}, "model": {"name": name}}
-        recipe = Recipe.build(value, {"encode.max_length": 128, "encode.long": "truncate"})
+        recipe = Recipe.build(value, {"encode.max_length": 128, "encode.long": "truncate", "keep.distances": distances})
         self.source = ModelSource(recipe, "cpu")
         self.plan = make_plan(recipe, self.source)
         self.prepared = [item for item in self.source.examples() if isinstance(item, Prepared)]
@@ -100,13 +100,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--size", choices=["minilm-sentences", "minilm-128", "base-128"])
+    parser.add_argument("--distances", choices=["sampled", "full", "none"], default="sampled")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     counts = {"minilm-sentences": 310, "minilm-128": 64, "base-128": 32}
     print("size              examples  eager s  ingest s  ratio  (min - max)")
     for size in [options.size] if options.size else list(counts):
         with tempfile.TemporaryDirectory() as folder:
-            case = Case(Path(folder), size, counts[size])
+            case = Case(Path(folder), size, counts[size], options.distances)
             case.forward()
             case.ingest()
             pairs = [(timed(case.forward), timed(case.ingest)) for _ in range(options.runs)]

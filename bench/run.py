@@ -21,7 +21,9 @@ def step(title: str, script: str, *words: str) -> None:
 def main() -> None:
     """All of them, one after the other."""
     step("Ingest against an eager forward pass that stores nothing", "ingest.py")
+    step("The same without distances between heads", "ingest.py", "--distances", "none")
     step("Memory above the loaded model", "memory.py")
+    step("Distances between all heads of an example", "distances.py")
     recipes = HERE.parent / "ingest"
     data = Path(os.environ.get("ATTNSTORE_DATA") or HERE.parents[1] / "shared" / "data")
     gum = data / "gum"

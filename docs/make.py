@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from attnstore.catalogue.catalogue import questions
 from attnstore.cli import COMMANDS, group
-from attnstore.format.tables import TABLES
+from attnstore.format.fact_tables import STORED
 
 DOCS = Path(__file__).parent
 
@@ -16,7 +16,7 @@ DOCS = Path(__file__).parent
 def tables() -> str:
     """The column tables of docs/format.md."""
     parts = []
-    for name, schema in TABLES.items():
+    for name, schema in STORED.items():
         rows = [f"| `{f.name}` | {_type(f.type)}{'' if f.nullable else ', not null'} | {_meaning(f)} |" for f in schema]
         parts.append("\n".join([f"### {name}", "", "| column | type | meaning |", "|---|---|---|", *rows]))
     return "\n\n".join(parts)

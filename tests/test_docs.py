@@ -27,6 +27,10 @@ from attnstore.format.verify import verify
 from attnstore.job import recipe as recipe_module
 from attnstore.job.recipe import Recipe, keys
 from attnstore.job.run import ingest
+from attnstore.text.corpus import Corpus
+from attnstore.text.corpus import read as read_corpus
+from attnstore.text.example import Example
+from attnstore.text.vocabulary import Vocabulary
 from tests.cli.running import good
 from tests.conftest import SENTENCES, arrays_recipe, random_maps, write_arrays
 
@@ -255,6 +259,23 @@ def test_the_maps_made_on_the_page_are_a_corpus(tmp_path: Path) -> None:
     with ingest(tmp_path / "own.toml", tmp_path / "own.attn") as store:
         assert [row["name"] for row in store.sql("select name from examples order by example")] == ["rain", "snow"]
     assert verify(tmp_path / "own.attn", deep=True) == []
+
+
+def test_the_reactions_split_on_the_page_are_a_corpus(tmp_path: Path) -> None:
+    section = text_of(ROOT / "docs/recipes.md").partition("`split_reactions.py`:")[2]
+    (_, script), (_, reactions) = FENCE.findall(section)[:2]
+    # Brackets, two-letter symbols, two digits of a ring, and an arrow are one symbol each.
+    (tmp_path / "reactions.txt").write_text(reactions + "[Na+].C[C@@H](Cl)CBr>>C%12=C#C\\%12\n")
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, timeout=60)
+    lines = [json.loads(line) for line in text_of(tmp_path / "reactions.jsonl").splitlines()]
+    expected = "[Na+] . C [C@@H] ( Cl ) C Br >> C %12 = C # C \\ %12"
+    assert lines[-1]["tokens"] == expected.split(" ")
+    vocabulary = Vocabulary({symbol: number for number, symbol in enumerate({s for x in lines for s in x["tokens"]})})
+    found = list(read_corpus(Corpus("tokens", (tmp_path / "reactions.jsonl",), vocabulary=vocabulary)))
+    assert [item.text for item in found if isinstance(item, Example)] == text_of(tmp_path / "reactions.txt").split()
+    (tmp_path / "reactions.txt").write_text("Xx>>C\n")
+    refused = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert "not wholly split: Xx>>C" in refused.stderr
 
 
 # --- commands and code on the pages

@@ -1,6 +1,8 @@
 """This file reads a configuration, chooses the class that loads it, and says what that class takes."""
 
 import inspect
+import json
+import re
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -9,6 +11,7 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 from transformers import (
+    CONFIG_MAPPING,
     AutoConfig,
     AutoModel,
     AutoModelForSeq2SeqLM,
@@ -29,16 +32,20 @@ _REMEDY = "Check the name and the connection; a model in a folder or package nee
 
 
 def read_config(name: str, place: Path | str, revision: str | None) -> PreTrainedConfig:
-    """The configuration at `place`; raises BadInput where there is none that transformers knows."""
+    """The configuration at `place`; raises BadInput where there is none that transformers knows.
+
+    Where config.json has no model_type, the folder's name says it, as in "bert_pretrained".
+    """
     if isinstance(place, Path) and revision:
         raise BadInput(
             f"loading {name}", f"revision {revision!r} of a folder", "a hub id", "Leave it out: a folder has its hashes"
         )
     if isinstance(place, Path) and not (place / "config.json").is_file():
         raise BadInput(f"loading {name}", "there is no config.json", "a folder as save_pretrained writes it")
+    reader = CONFIG_MAPPING[_type_in_name(name, place)] if isinstance(place, Path) and _untyped(place) else AutoConfig
     try:
         with quiet():
-            config: PreTrainedConfig = AutoConfig.from_pretrained(place, **_where(place, revision))
+            config: PreTrainedConfig = reader.from_pretrained(place, **_where(place, revision))
     except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"reading the configuration of {name}", _first_line(error), remedy=_REMEDY) from error
     return config
@@ -136,6 +143,35 @@ def n_types_of(model: nn.Module, config: PreTrainedConfig) -> int:
         return 0
     declared = family_of(config.model_type).token_types
     return declared if declared is not None else int(getattr(config, "type_vocab_size", None) or 0)
+
+
+def _untyped(folder: Path) -> bool:
+    try:
+        found = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except ValueError:
+        return False  # transformers says what is wrong with it
+    return isinstance(found, dict) and "model_type" not in found
+
+
+def _type_in_name(name: str, folder: Path) -> str:
+    """The longest model type among the words of the folder's name: before there was a model_type, names had to say it.
+
+    A wrong one does not go unnoticed, since the weights would not be found under its names.
+    """
+    words = _spelled(folder.resolve().name)
+    fitting = [kind for kind in CONFIG_MAPPING if f"-{_spelled(kind)}-" in f"-{words}-"]
+    if not fitting:
+        raise BadInput(
+            f"reading the configuration of {name}",
+            "config.json has no model_type, and the folder's name tells none",
+            'a type that transformers knows, such as "model_type": "bert"',
+            "Add it to config.json, in a copy of the folder",
+        )
+    return str(max(fitting, key=len))
+
+
+def _spelled(name: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", name.lower())
 
 
 def _where(place: Path | str, revision: str | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +12,11 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from attnstore.capture.literal import literal
+from attnstore.capture.symbols import whole
 from attnstore.errors import BadInput
 from attnstore.text.encoded import Encoded
+from attnstore.text.example import Token
+from attnstore.text.vocabulary import Vocabulary
 
 PADDING_SIDE = "right"
 """Padding follows the text, so that positions count from the first real token."""
@@ -81,10 +85,36 @@ class Encoder:
         0, as in a model that tells no types apart. Spans may begin with the blank before a word. Raises BadInput for
         another `part_ids`.
         """
-        if part_ids not in _PART_IDS:
-            raise BadInput("tokenizing", f"part_ids = {part_ids!r}", f"one of {', '.join(_PART_IDS)}")
         encoding = self._encoding(self._backend, text, second, specials=True)
         return self._encoded(encoding, self._type_ids(encoding, part_ids))
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Every symbol that `encode_tokens` takes, and which of them it puts round a text itself."""
+        return self._vocabulary
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        ids = self._backend.get_vocab(with_added_tokens=True)
+        inserted = self._whole.encode([], [], is_pretokenized=True).tokens
+        pad = [symbol for symbol, token in ids.items() if self._special.get(token) == "pad"]
+        return Vocabulary(ids, frozenset((*inserted, *pad)))
+
+    def encode_tokens(self, tokens: Sequence[Token], *, part_ids: str = "true") -> Encoded:
+        """Ready-made tokens of a text, or of both texts of a pair, as the model is fed them; else like `encode`.
+
+        Each is looked up whole and keeps its place. Raises BadInput for a symbol that is not in the vocabulary.
+        """
+        parts: tuple[list[Token], list[Token]] = ([], [])
+        for token in tokens:
+            if token.symbol not in self._vocabulary.ids:
+                raise BadInput("looking up tokens", f"{token.symbol!r}", "a symbol of the model's vocabulary")
+            parts[token.part].append(token)
+        first, second = ([token.symbol for token in part] for part in parts)
+        encoding = self._whole.encode(first, second or None, is_pretokenized=True)
+        encoded = self._encoded(encoding, self._type_ids(encoding, part_ids))
+        places = [iter([(token.start_char, token.end_char) for token in part]) for part in parts]
+        return replace(encoded, spans=tuple(None if part is None else next(places[part]) for part in encoded.parts))
 
     def encode_target(self, text: str) -> Encoded:
         """A target text as the decoder is fed it: moved right by one, without its last token.
@@ -124,10 +154,16 @@ class Encoder:
         return backend.post_process(self._literal.encode(text, add_special_tokens=False), pair, specials)
 
     @cached_property
+    def _whole(self) -> Tokenizer:
+        return whole(self._backend)
+
+    @cached_property
     def _literal(self) -> Tokenizer:
         return literal(self._backend, self._never_typed)
 
     def _type_ids(self, encoding: Encoding, part_ids: str) -> tuple[int, ...]:
+        if part_ids not in _PART_IDS:
+            raise BadInput("tokenizing", f"part_ids = {part_ids!r}", f"one of {', '.join(_PART_IDS)}")
         if part_ids == "zeros" or self._n_types < 2:
             return (0,) * len(encoding.ids)
         if max(encoding.type_ids, default=0) >= self._n_types:

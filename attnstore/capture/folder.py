@@ -34,12 +34,17 @@ def model_files(folder: Path, *, weights: bool = True, tokenizer: bool = True) -
             raise BadInput(doing, "there are no weights", "model.safetensors or pytorch_model.bin", _remedy(folder))
         names += found
     if tokenizer:
-        found = [name for name in _TOKENIZERS if (folder / name).is_file()]
+        found = tokenizer_files(folder)
         if not found:
             raise BadInput(doing, "there is no tokenizer", f"one of {', '.join(_TOKENIZERS)}", _remedy(folder))
         names += found
     names += [name for name in _TOKENIZER_EXTRAS if tokenizer and (folder / name).is_file()]
     return {name: _sha256(folder / name) for name in names}
+
+
+def tokenizer_files(folder: Path) -> list[str]:
+    """Which of the files that make a tokenizer a folder has, their extras aside."""
+    return [name for name in _TOKENIZERS if (folder / name).is_file()]
 
 
 def _remedy(folder: Path) -> str:

@@ -25,14 +25,14 @@ from attnstore.capture.locate import locate
 from attnstore.capture.quiet import quiet
 from attnstore.capture.roads import choose
 from attnstore.capture.stacks import declared_causal, kinds_of, max_length_of
+from attnstore.capture.symbols import cannot_split, symbol_tokenizer, symbols_only
 from attnstore.capture.target import start_of
-from attnstore.capture.whitespace import whole_pieces
 from attnstore.errors import BadInput, NotCaptured
 
-__all__ = ["Captor", "KindFacts", "ModelFacts", "describe", "load", "load_encoder"]
+__all__ = ["Captor", "KindFacts", "ModelFacts", "Split", "describe", "load", "load_encoder"]
 
-Split = Literal["model", "whitespace"]
-"""Who splits a text into tokens: the model's own tokenizer, or blanks."""
+Split = Literal["model", "given"]
+"""Who splits a text into tokens: the model's own tokenizer, or whoever made the corpus."""
 
 
 def describe(name: str, *, revision: str | None = None, hash_weights: bool = False) -> ModelFacts:
@@ -48,7 +48,11 @@ def describe(name: str, *, revision: str | None = None, hash_weights: bool = Fal
 
 
 def load_encoder(name: str, *, revision: str | None = None, tokens: Split = "model") -> Encoder:
-    """The encoder that `load` gives, without loading weights; raises BadInput for a model that reads images."""
+    """The encoder that `load` gives, without loading weights; raises BadInput for a model that reads images.
+
+    With `tokens="given"` a folder needs no more of a tokenizer than vocab.txt, one symbol a line; otherwise BadInput
+    says what to do with such a folder.
+    """
     place = locate(name)
     config = read_config(name, place, revision)
     model = _outline(config)
@@ -61,9 +65,8 @@ def load(name: str, *, revision: str | None = None, device: str = "cpu", tokens:
     """A model ready for capture, in float32 and with dropout off, on the first road that gives the library's own maps.
 
     `name` is a folder, `package:NAME/FOLDER` or a hub id; only a hub id may be downloaded, all of it at one commit.
-    With `tokens="whitespace"` whatever stands between blanks is looked up as one token, for texts that are not words
-    (reactions, proteins). Raises BadInput for a folder without configuration, weights or tokenizer and for files
-    that lack some of the weights, NotCaptured if no road works.
+    `tokens` is as in `load_encoder`. Raises BadInput for a folder without configuration, weights or tokenizer and for
+    files that lack some of the weights, NotCaptured if no road works.
     """
     place = locate(name)
     config = read_config(name, place, revision)
@@ -101,9 +104,12 @@ def _encoder(
     tokens: Split,
     files: Mapping[str, str],
 ) -> Encoder:
-    tokenizer = read_tokenizer(name, place, commit)
-    if tokens == "whitespace":
-        tokenizer = whole_pieces(tokenizer)
+    if isinstance(place, Path) and symbols_only(place):
+        if tokens == "model":
+            raise cannot_split(name)
+        tokenizer = symbol_tokenizer(place)
+    else:
+        tokenizer = read_tokenizer(name, place, commit)
     return Encoder(tokenizer, n_types=n_types_of(model, model.config), start=start_of(model), files=files)
 
 

@@ -19,6 +19,10 @@ class Missing(Enum):
 
 REQUIRED: Final = Missing.REQUIRED
 
+NEEDS = ("words", "relations", "tags", "mentions", "links", "parts", "labels", "documents")
+"""Annotations that a store may lack: words, dependency relations, parts of speech, mentions of entities, links between
+spans, two parts an example, labels, documents."""
+
 
 @dataclass(frozen=True, slots=True)
 class Param:
@@ -60,8 +64,8 @@ class Column:
 def parse_params(header: Header, path: Path) -> dict[str, Param]:
     """The parameters of `params:` by name, in order: `name type [in (choice, ...)] [= default]`."""
     params: dict[str, Param] = {}
-    for item in _items(header, "params", path):
-        reader = _Reader(item, path)
+    for item in items(header, "params", path):
+        reader = Reader(item, path)
         name_token = reader.word("a parameter's name")
         type_token = reader.word("a type")
         kind = DECLARABLE.get(type_token.text)
@@ -89,8 +93,8 @@ def parse_params(header: Header, path: Path) -> dict[str, Param]:
 def parse_reads(header: Header, path: Path) -> tuple[Read, ...]:
     """The tables of `reads:`: `table` or `fact(parameter=$question_parameter, other=literal)`."""
     reads = []
-    for item in _items(header, "reads", path):
-        reader = _Reader(item, path)
+    for item in items(header, "reads", path):
+        reader = Reader(item, path)
         table = reader.word("a table's name").text
         parameters: dict[str, str] = {}
         literals: dict[str, object] = {}
@@ -111,11 +115,24 @@ def parse_reads(header: Header, path: Path) -> tuple[Read, ...]:
     return tuple(reads)
 
 
+def parse_needs(header: Header, path: Path) -> tuple[str, ...]:
+    """The annotations of `needs:`, each one of NEEDS."""
+    found = []
+    for item in items(header, "needs", path):
+        reader = Reader(item, path)
+        token = reader.word("an annotation")
+        if token.text not in NEEDS:
+            raise reader.error(token, f"one of {', '.join(NEEDS)}")
+        reader.end()
+        found.append(token.text)
+    return tuple(found)
+
+
 def parse_returns(header: Header, path: Path) -> tuple[Column, ...]:
     """The columns of `returns:`: `name` or `name [unit or meaning]`."""
     columns: list[Column] = []
-    for item in _items(header, "returns", path):
-        reader = _Reader(item, path)
+    for item in items(header, "returns", path):
+        reader = Reader(item, path)
         name = reader.word("a column's name")
         if name.text in [column.name for column in columns]:
             raise reader.error(name, "each column once")
@@ -124,7 +141,7 @@ def parse_returns(header: Header, path: Path) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-class _Reader:
+class Reader:
     """Walks over the tokens of one item and says what it expected where it stumbles."""
 
     def __init__(self, item: list[Token], path: Path) -> None:
@@ -177,7 +194,7 @@ class _Reader:
         return BadQuestion(f"reading {self.path}, line {token.line}", f"{found} in the header", expected)
 
 
-def _items(header: Header, key: str, path: Path) -> Iterator[list[Token]]:
+def items(header: Header, key: str, path: Path) -> Iterator[list[Token]]:
     """The tokens of each item between the commas of a key that lie outside parentheses, closed by an "end"."""
     item: list[Token] = []
     depth = 0

@@ -8,7 +8,7 @@ from typing import Literal
 
 from attnstore.errors import BadQuestion
 
-KEYS = ("reads", "params", "returns", "source", "paint")
+KEYS = ("reads", "needs", "params", "returns", "source", "paint")
 MARKS = "(),="
 
 

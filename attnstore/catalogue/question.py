@@ -1,7 +1,7 @@
 """This file reads one question: a .sql file whose comment header says what it needs and returns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -11,17 +11,22 @@ from attnstore.catalogue.declared import (
     Column,
     Param,
     Read,
+    parse_needs,
     parse_params,
     parse_reads,
     parse_returns,
 )
 from attnstore.catalogue.header import Header, split
+from attnstore.catalogue.paint import Picture, parse_paint
 from attnstore.errors import BadQuestion, NotFound
 
 # What a question is made of is named from here; `declared` holds how it is written.
-__all__ = ["REQUIRED", "Column", "Param", "Question", "Read", "load", "statement_parameters"]
+__all__ = ["REQUIRED", "Column", "Param", "Picture", "Question", "Read", "load", "statement_parameters"]
 
 NEEDED = ("reads", "returns", "source")
+
+COMPARED = ("pairs", "unpaired", "map_differences")
+"""Tables about two stores; those of either one have its name before them: a.words, b.words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class Question:
     """One question. `sql` is the statement as written, without the header; `sql_params` are the parameters in it.
 
     The others of `params` occur in `reads` only; DuckDB refuses a value that the statement does not use.
-    `paint` names the column that a picture of layers x heads shows, or is None.
+    `pictures` are those of `paint:`, the default first.
     """
 
     name: str
@@ -40,8 +45,25 @@ class Question:
     returns: tuple[Column, ...]
     source: str
     path: Path
-    paint: str | None = None
+    pictures: tuple[Picture, ...] = ()
     sql_params: frozenset[str] = frozenset()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def paint(self) -> str | None:
+        """The column that the first picture of layers x heads shows; None without such a picture."""
+        return next((picture.columns["value"] for picture in self.pictures if picture.kind == "grid"), None)
+
+    @property
+    def compares(self) -> bool:
+        """Whether it is asked of two stores."""
+        return any(read.table in COMPARED or read.table.startswith(("a.", "b.")) for read in self.reads)
+
+    def of(self, store: str) -> "Question":
+        """What a question of two stores reads of `a` or of `b`, by the names within that store."""
+        prefix = f"{store}."
+        own = (read for read in self.reads if read.table.startswith(prefix))
+        return replace(self, reads=tuple(replace(read, table=read.table.removeprefix(prefix)) for read in own))
 
 
 def load(path: Path, name: str, *, own: bool = False) -> Question:
@@ -72,20 +94,21 @@ def load(path: Path, name: str, *, own: bool = False) -> Question:
         params = {param: Param(param, "any") for param in names}
     else:
         params = parse_params(header, path)
+    returns = parse_returns(header, path)
     question = Question(
         name=name,
         help=header.help,
         sql="\n".join(text.split("\n")[header.n_lines :]).strip().removesuffix(";"),
         reads=reads,
         params=params,
-        returns=parse_returns(header, path),
+        returns=returns,
         source=header.text("source"),
         path=path,
-        paint=header.text("paint") or None,
+        pictures=parse_paint(header, path, [column.name for column in returns]),
         sql_params=used,
+        needs=parse_needs(header, path),
     )
     _check_params(question, header)
-    _check_paint(question, header)
     return question
 
 
@@ -126,17 +149,4 @@ def _check_params(question: Question, header: Header) -> None:
             f"reading {question.path}, line {header.line(place)}",
             f"${', $'.join(absent)} is used and `params:` does not declare it",
             f"one of {', '.join(sorted(question.params)) or 'no parameters at all'}",
-        )
-
-
-def _check_paint(question: Question, header: Header) -> None:
-    """Raises BadQuestion unless `paint:` names a column among layer and head."""
-    if question.paint is None:
-        return
-    names = [column.name for column in question.returns]
-    if absent := [name for name in (question.paint, "layer", "head") if name not in names]:
-        raise BadQuestion(
-            f"reading {question.path}, line {header.line('paint')}",
-            f"`returns:` has no column {', '.join(absent)}",
-            "a picture of layers x heads: the columns layer, head and the one that `paint:` names",
         )

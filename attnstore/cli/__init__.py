@@ -18,18 +18,21 @@ COMMANDS = {
     "demo": "Run a small model over a small corpus and look at the answers.",
     "estimate": "Say what an ingest would store and need, without running the model.",
     "ingest": "Run a recipe: a corpus goes in, a store comes out.",
-    "annotate": "Add or replace words or labels of a store, without the model.",
+    "annotate": "Add or replace words, labels, mentions or links of a store, without the model.",
+    "refresh": "Compute facts anew from the stored maps and keep them, without the model.",
     "info": "Say what a store holds.",
     "questions": "List the questions that can be asked, or describe one.",
     "ask": "Ask a store a question by name, or one of your own in a .sql file.",
+    "compare": "Ask a question of two stores: what did another model, or training, change?",
     "sql": "Run one SQL statement over a store.",
     "show": "Look at one attention map, or at an answer as layers x heads.",
+    "export": "Write a large answer into a Parquet file, some examples at a time.",
     "verify": "Check a store against the format, and list what is broken.",
     "doctor": "Say what is installed, and whether attention can be captured here.",
 }
 """Every command in help order. A command's module is loaded when it runs, so that none waits for another's imports."""
 
-WRITING = ("demo", "ingest", "annotate")
+WRITING = ("demo", "ingest", "annotate", "refresh")
 """Commands that tidy up when they are interrupted; the others end at once."""
 
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import give, output, parameters, params_argument, reading, store_argument
+from attnstore.cli.options import give, output, parameters, params_argument, reading, store_argument, where_option
 
 EXAMPLES = """\b
 Examples:
   attnstore ask relations/best quickstart.attn --format json min_count=50
+  attnstore ask heads/entropy quickstart.attn --where "n_tokens < 20"
   attnstore ask ./mine.sql quickstart.attn"""
 
 
@@ -16,12 +17,14 @@ Examples:
 @click.argument("question")
 @store_argument
 @params_argument
+@where_option
 @output
 @reading
 def command(
     question: str,
     store: Path,
     params: tuple[str, ...],
+    where: str | None,
     form: str,
     output: Path | None,
     snapshot: int | None,
@@ -32,4 +35,4 @@ def command(
     from attnstore.store.store import open as open_store
 
     with open_store(store, snapshot=snapshot, tag=tag, expect=expect) as opened:
-        give(opened.ask(question, **parameters(params)).to_arrow(), form, output)
+        give(opened.ask(question, where=where, **parameters(params)).to_arrow(), form, output)

@@ -73,6 +73,11 @@ def settings(command: Command) -> Command:
     return option(command)
 
 
+where_option = click.option(
+    "--where", metavar="SQL", help="Only examples for which this holds: a condition on the columns of examples."
+)
+
+
 def params_argument(command: Command) -> Command:
     """`NAME=VALUE …`, the parameters of a question or a statement."""
     return click.argument("params", nargs=-1, metavar="[NAME=VALUE]…", callback=_with_equals)(command)

@@ -46,7 +46,8 @@ def _described(question: "Question") -> str:
     """The question as a page of text."""
     params = [f"  {param}" for param in question.params.values()] or ["  none"]
     columns = [f"  {column.name}" + (f" [{column.meaning}]" if column.meaning else "") for column in question.returns]
-    parts = [question.name, "", question.help, "", f"Source: {question.source}", "", "Parameters:", *params]
+    asked = [f"Asked of two stores: attnstore compare {question.name} A B"] if question.compares else []
+    parts = [question.name, "", question.help, "", *asked, f"Source: {question.source}", "", "Parameters:", *params]
     return "\n".join([*parts, "", "Returns:", *columns]) + "\n"
 
 
@@ -56,6 +57,7 @@ def _row(question: "Question") -> dict[str, object]:
         "question": question.name,
         "answers": question.help,
         "source": question.source,
+        "stores": 2 if question.compares else 1,
         "parameters": [str(param) for param in question.params.values()],
         "returns": [column.name for column in question.returns],
         "sql": question.sql,

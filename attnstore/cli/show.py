@@ -4,14 +4,24 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import hand_over, is_terminal, parameters, params_argument, reading, store_argument, target
+from attnstore.cli.options import (
+    hand_over,
+    is_terminal,
+    parameters,
+    params_argument,
+    reading,
+    store_argument,
+    target,
+    where_option,
+)
 
 EXAMPLES = """\b
 Examples:
   attnstore show quickstart.attn 3 --layer 1 --head 2 --level word
   attnstore show quickstart.attn 3 --layer 1 --head 2 --form html -o map.html
   attnstore show quickstart.attn heads/entropy --form svg -o entropy.svg
-  attnstore show quickstart.attn relations/accuracy relation=det"""
+  attnstore show quickstart.attn relations/accuracy relation=det
+  attnstore show quickstart.attn relations/best --picture "bars(accuracy, baseline, by=relation)\""""
 
 
 @click.command(epilog=EXAMPLES)
@@ -30,11 +40,15 @@ Examples:
 )
 @click.option(
     "--form",
+    "--format",
+    "form",
     type=click.Choice(["terminal", "svg", "lines", "html"]),
     default="terminal",
     show_default=True,
     help="As text, as a picture, as lines from word to word (maps only), or as a page with all of it.",
 )
+@click.option("--picture", help="Which picture of the answer: a name or a description as in its `paint:`.")
+@where_option
 @target
 @reading
 def command(
@@ -46,14 +60,16 @@ def command(
     kind: str | None,
     level: str,
     form: str,
+    picture: str | None,
+    where: str | None,
     output: Path | None,
     snapshot: int | None,
     tag: str | None,
     expect: str | None,
 ) -> None:
-    """Look at one attention map, or at the answer to a question as layers x heads.
+    """Look at one attention map, or at the answer to a question as the picture that its paper draws.
 
-    WHAT is the number or name of an example, or a question that has a value for each head.
+    WHAT is the number or name of an example, or a question.
     """
     from attnstore.catalogue.catalogue import questions
     from attnstore.show.map import draw
@@ -65,12 +81,15 @@ def command(
         raise click.UsageError("A map needs --layer and --head.")
     if not is_question and params:
         raise click.UsageError(f"A map takes no parameters: {' '.join(params)}")
+    if not is_question and (picture or where):
+        raise click.UsageError("--picture and --where are for questions; a map is chosen by example, layer and head.")
     if is_question and (layer is not None or head is not None):
         raise click.UsageError("--layer and --head choose a map; a question takes parameters: layer=2")
     with open_store(store, snapshot=snapshot, tag=tag, expect=expect) as opened:
         if is_question:
             given = parameters(params) | ({"kind": kind} if kind else {})
-            text = draw_answer(opened.ask(what, **given), form, colour=is_terminal(output))
+            answer = opened.ask(what, where=where, **given)
+            text = draw_answer(answer, form, picture=picture, colour=is_terminal(output))
         else:
             which: int | str = int(what) if what.isdecimal() else what
             found = opened.attention(which, kind=kind, layer=layer, head=head, level=level)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from attnstore.format import names
-from attnstore.format.tables import TABLES
+from attnstore.format.fact_tables import STORED
 
 ROW_GROUP_BYTES = 4 * 2**20
 """Rows are held until they make a row group of about this size. DuckDB reads row groups in parallel: with 16 MB the
@@ -20,7 +20,7 @@ class TableWriter:
 
     def __init__(self, folder: Path, table: str) -> None:
         self.path = folder / names.parquet_name(table)
-        self.schema = TABLES[table]
+        self.schema = STORED[table]
         self.rows = 0
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0

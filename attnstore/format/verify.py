@@ -11,8 +11,9 @@ from attnstore.errors import Damaged
 from attnstore.format import names
 from attnstore.format.commit import describe, latest
 from attnstore.format.deep import check_maps
+from attnstore.format.fact_tables import STORED
 from attnstore.format.manifest import Reference, StoreInfo, Unit, read_store, read_unit
-from attnstore.format.tables import TABLES
+from attnstore.format.tables import ADDED, TABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def _tables(root: Path, unit: Unit) -> Iterator[Finding]:
     for table, rows in unit.rows.items():
         if names.parquet_name(table) not in listed:
             yield Finding("F7", unit.folder, f"{rows} rows of {table} and no {names.parquet_name(table)}")
-    for table, schema in TABLES.items():
+    for table, schema in STORED.items():
         name = names.parquet_name(table)
         if name not in listed:
             continue
@@ -123,6 +124,8 @@ def _tables(root: Path, unit: Unit) -> Iterator[Finding]:
             found = file.schema_arrow
             for field in schema:
                 if field.name not in found.names:
+                    if field.name in ADDED.get(table, ()):
+                        continue
                     yield Finding("F7", where, f"no column {field.name}")
                 elif found.field(field.name).type != field.type:
                     yield Finding("F7", where, f"{field.name} is {found.field(field.name).type}, not {field.type}")

@@ -1,7 +1,7 @@
 """This file reads a file of annotations and says which example of a store each of them is for."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,30 @@ class Matched:
     unmatched: tuple[str, ...]
 
 
-def check_file(path: Path, doing: str) -> None:
+def check_file(path: Path, doing: str, endings: Collection[str] = KINDS) -> None:
     """Raises BadInput unless `path` is a file whose ending says how to read it."""
-    if path.suffix.lower() not in KINDS:
-        raise BadInput(f"{doing} with {path}", f"the ending {path.suffix!r}", f"one of {', '.join(KINDS)}")
+    if path.suffix.lower() not in endings:
+        raise BadInput(f"{doing} with {path}", f"the ending {path.suffix!r}", f"one of {', '.join(endings)}")
     if not path.is_file():
         raise BadInput(f"{doing} with {path}", "no such file", "a file of annotations")
 
 
-def match(store: Store, path: Path, doing: str) -> Matched:
-    """Match each annotation by the name that the file gives it, else by its text, raw or of its words joined.
+def annotations(path: Path, doing: str) -> Iterator[Example]:
+    """The entries of a file, read as a corpus of its ending. BadInput for one that a corpus would skip."""
+    check_file(path, doing)
+    for item in read(Corpus(KINDS[path.suffix.lower()], (path,))):
+        yield usable(item)
+
+
+def usable(item: Example | Skipped) -> Example:
+    """The example. BadInput for one that a corpus would skip."""
+    if isinstance(item, Skipped):
+        raise BadInput(f"reading {item.where}", item.reason, "an annotated text")
+    return item
+
+
+def match(store: Store, items: Sequence[Example], path: Path, doing: str) -> Matched:
+    """Match each annotation of a file by the name that the file gives it, else by its text, raw or of its words joined.
 
     Where several examples have one text, the annotations of that text go to them in order, the last of them to those
     that are left. Names that were only made from file and line do not count: they say nothing about another corpus.
@@ -42,7 +56,6 @@ def match(store: Store, path: Path, doing: str) -> Matched:
     by_name: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_name.setdefault(row["name"], []).append(row)
-    items = list(_examples(path, doing))
     found: dict[int, tuple[dict[str, Any], Example]] = {}
     others = []
     for item in items:
@@ -56,14 +69,6 @@ def match(store: Store, path: Path, doing: str) -> Matched:
         expected = "names or texts of its examples"
         raise BadInput(doing, f"no example of the store has the name or the text of {shown}, …", expected)
     return Matched(dict(sorted(found.items())), tuple(unmatched))
-
-
-def _examples(path: Path, doing: str) -> Iterator[Example]:
-    check_file(path, doing)
-    for item in read(Corpus(KINDS[path.suffix.lower()], (path,))):
-        if isinstance(item, Skipped):
-            raise BadInput(f"reading {item.where}", item.reason, "an annotated text")
-        yield item
 
 
 def _is_made(item: Example, path: Path) -> bool:
@@ -97,3 +102,20 @@ def _match_texts(
 
 def _joined(words: Sequence[Word]) -> str:
     return " ".join(word.form for word in words if word.part == 0)
+
+
+def stored_words(store: Store, numbers: Collection[int], side: str) -> dict[int, tuple[Word, ...]]:
+    """The words that the store has on one side of each of these examples; those without words are left out."""
+    found: dict[int, list[Word]] = {}
+    for row in store.sql("select * from words where side = $side order by example, word", side=side):
+        if row["example"] in numbers:
+            found.setdefault(row["example"], []).append(Word(**{name: row[name] for name in Word.__slots__}))
+    return {number: tuple(words) for number, words in found.items()}
+
+
+def check_pair(row: Mapping[str, Any], item: Example, doing: str) -> None:
+    """Raises BadInput where only one of a stored example and its annotation is a pair."""
+    if (row["second"] is None) != (item.second is None):
+        found = f"example {row['name']} is {'a pair' if item.second is None else 'no pair'}"
+        expected = "both parts, as JSON Lines can give them" if item.second is None else "one text"
+        raise BadInput(f"{doing}, {item.where}", found, expected)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from attnstore.format.fact_tables import COMPUTED
 from attnstore.format.manifest import Kind
 from attnstore.format.tables import HEAD_FACTS, TABLES, TOKEN_FACTS, TOKEN_MASSES, WORD_FACTS
 from attnstore.job.rows import Placed
@@ -100,6 +101,15 @@ class BatchFacts:
             items = pa.array(flat, mask=absent if absent is not None and absent.any() else None)
             columns.append(pa.ListArray.from_arrays(offsets, items, type=schema.field(name).type))
         return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def distance_row(number: int, kind: str, found: Mapping[str, NDArray[Any]]) -> pa.RecordBatch:
+    """The row of `head_distances` for one example."""
+    schema = COMPUTED["head_distances"]
+    js = pa.ListArray.from_arrays(pa.array([0, found["js"].size], pa.int32()), pa.array(found["js"].ravel()))
+    columns = [pa.array([number], pa.int32()), pa.array([kind]), pa.array(found["n_rows"]), js]
+    arrays = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _item(schema: pa.Schema, name: str) -> np.dtype[Any]:

@@ -15,7 +15,7 @@ from attnstore.text.parse import Parser, load_parser
 try:
     from attnstore.capture.check import check
     from attnstore.capture.encode import Encoder, collate
-    from attnstore.capture.model import Captor, describe, load, load_encoder
+    from attnstore.capture.model import Captor, Split, describe, load, load_encoder
 except ImportError as error:
     if (error.name or "").partition(".")[0] not in ("torch", "transformers", "tokenizers"):
         raise
@@ -31,8 +31,9 @@ class ModelSource:
     def __init__(self, recipe: Recipe, device: str) -> None:
         self.recipe, self.device = recipe, device
         name, revision = recipe.model.name, recipe.model.revision or None
+        self.split: Split = "given" if recipe.corpus.kind == "tokens" else "model"
         self.described = describe(name, revision=revision, hash_weights=True)
-        self.encoder: Encoder = load_encoder(name, revision=revision)
+        self.encoder: Encoder = load_encoder(name, revision=revision, tokens=self.split)
         words = recipe.words.source
         self.parser: Parser | None = load_parser(words) if words.startswith("spacy:") else None
         annotate = self.parser.annotate if self.parser else None
@@ -77,7 +78,9 @@ class ModelSource:
                     f"reading {item.example.where}",
                     "no target text",
                     f"one with every example, since {self.recipe.model.name} has a decoder that reads it",
-                    "Name its key: columns.target = …",
+                    'A corpus of kind "tokens" has none: name a model that reads one text'
+                    if self.split == "given"
+                    else "Name its key: columns.target = …",
                 )
             if isinstance(item, Prepared) and self.recipe.words.source == "gold" and not item.example.words:
                 raise BadInput(
@@ -97,7 +100,8 @@ class ModelSource:
 
     def start(self, sample: Sequence[Prepared]) -> Mapping[str, Any]:
         """Load the weights and compare captured maps with the library's own on at most two examples."""
-        self.captor = load(self.recipe.model.name, revision=self.recipe.model.revision or None, device=self.device)
+        keys = self.recipe.model
+        self.captor = load(keys.name, revision=keys.revision or None, device=self.device, tokens=self.split)
         difference = check(self.captor, [(item.source, item.target) for item in sample])
         return {"capture": self.captor.facts.capture, "largest_difference": difference}
 

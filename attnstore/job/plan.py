@@ -30,6 +30,12 @@ FACT_TABLES: Mapping[str, tuple[str, ...]] = {
 FACT_PARAMETERS: Mapping[str, Any] = {"eps": 1e-4, "drop": "sep", "pieces": "mean"}
 """What the stored facts were computed with: entropy smoothing, keys dropped in confidence, word rule."""
 
+DISTANCE_ROWS: Mapping[str, int] = {"sampled": 4, "full": 0}
+"""Query rows of each map that divergences between heads are summed over, by `[keep] distances`; 0 means all."""
+
+DISTANCE_EPS = 1e-3
+"""Smoothing of the rows that are compared (Clark et al. 2019, section 6)."""
+
 BYTES_PER_WEIGHT = {"standard": 1.15, "exact": 3.42, "compact": 0.61}
 """Measured on MiniLM over English running text; short inputs and other models differ."""
 
@@ -73,7 +79,9 @@ class Plan:
             return 0
         heads = sum(kind.layers * kind.heads for kind in self.info.kinds.values())
         per_token = 20 if "token_masses" in self.info.facts["tables"] else 9
-        return heads * (per_token * self.n_tokens + 90 * self.n_examples)
+        pairs = sum((kind.layers * kind.heads) ** 2 // 2 for kind in self.info.kinds.values())
+        per_example = 90 * heads + (4 * pairs if "distances" in self.info.facts else 0)
+        return heads * per_token * self.n_tokens + per_example * self.n_examples
 
     @property
     def memory_bytes(self) -> int:
@@ -146,7 +154,7 @@ def make_plan(recipe: Recipe, source: Source) -> Plan:
         "parser": dict(facts.parser),
         "corpus": corpus,
         "precision": recipe.keep.precision,
-        "facts": {"tables": list(FACT_TABLES[recipe.keep.facts]), "parameters": dict(FACT_PARAMETERS)},
+        "facts": _facts(recipe),
     }
     cut = [[segment.first, segment.stop] for segment in segments]
     store_id = hashlib.sha256(dumps({**described, "segments": cut})).hexdigest()[:16]
@@ -171,6 +179,16 @@ def _kept(recipe: Recipe, kinds: Mapping[str, Kind]) -> Kept:
             raise BadInput(f"reading keep.{name}", f"{outside}", f"numbers from 0 to {most - 1}, which the model has")
     maps = "topk" if keep.topk else keep.maps
     return Kept(maps, tuple(sorted(set(keep.layers))) or None, tuple(sorted(set(keep.heads))) or None, keep.topk)
+
+
+def _facts(recipe: Recipe) -> dict[str, Any]:
+    """Which tables of facts are kept, and what they are computed with."""
+    tables = list(FACT_TABLES[recipe.keep.facts])
+    facts: dict[str, Any] = {"tables": tables, "parameters": dict(FACT_PARAMETERS)}
+    if tables and recipe.keep.distances != "none":
+        tables.append("head_distances")
+        facts["distances"] = {"eps": DISTANCE_EPS, "sampled": DISTANCE_ROWS[recipe.keep.distances]}
+    return facts
 
 
 def _raw_bytes(kinds: Mapping[str, Kind], cells: Mapping[str, int], item: int) -> int:

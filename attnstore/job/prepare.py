@@ -15,9 +15,10 @@ from attnstore.job.recipe import Recipe
 from attnstore.job.source import Prepared
 from attnstore.text.corpus import Corpus, read
 from attnstore.text.encoded import Encoded
-from attnstore.text.example import Example, Skipped
+from attnstore.text.example import Example, Skipped, Token
 from attnstore.text.join import join_words
 from attnstore.text.pack import cut_windows, pack_pairs, pack_sentences, truncate
+from attnstore.text.vocabulary import Vocabulary
 
 STDIN_FOLDER = "attnstore-stdin-"
 """How the name of the folder begins that holds a corpus from standard input while the program runs."""
@@ -27,6 +28,11 @@ Annotate = Callable[[Iterable[Example]], Iterator[Example]]
 
 class Tokenizer(Protocol):
     """What preparing needs of a tokenizer."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The symbols that `encode_tokens` takes."""
+        ...
 
     def spans(self, text: str) -> Sequence[tuple[int, int]]:
         """Characters of each token of a text, without special tokens."""
@@ -38,6 +44,10 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str, second: str | None = None, *, part_ids: str = "true") -> Encoded:
         """The tokens of a text or a pair as the model reads them."""
+        ...
+
+    def encode_tokens(self, tokens: Sequence[Token], *, part_ids: str = "true") -> Encoded:
+        """Ready-made tokens of a text or a pair, with what goes round them."""
         ...
 
     def encode_target(self, text: str) -> Encoded:
@@ -75,7 +85,8 @@ def _spooled_stdin(kind: str) -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     first = sys.stdin.buffer.readline()
     table = ".parquet" if first.startswith(b"PAR1") else ".tsv" if b"\t" in first else ".csv"
-    suffixes = {"conllu": ".conllu", "jsonl": ".jsonl", "arrays": ".jsonl", "table": table}
+    objects = dict.fromkeys(("jsonl", "links", "gap", "tokens", "arrays"), ".jsonl")
+    suffixes = {"conllu": ".conllu", "table": table, **objects}
     path = folder / f"stdin{suffixes.get(kind, '.txt')}"
     with path.open("wb") as file:
         file.write(first)
@@ -93,7 +104,8 @@ class Preparer:
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, longest: int, annotate: Annotate | None) -> None:
         self.recipe, self.tokenizer, self.longest, self.annotate = recipe, tokenizer, longest, annotate
         keys = recipe.corpus
-        self.corpus = Corpus(keys.kind, corpus_paths(recipe), keys.unit, keys.columns)
+        vocabulary = tokenizer.vocabulary if keys.kind == "tokens" else None
+        self.corpus = Corpus(keys.kind, corpus_paths(recipe), keys.unit, keys.columns, vocabulary)
 
     def examples(self) -> Iterator[Prepared | Skipped]:
         """The corpus in order, each example short enough for the model."""
@@ -117,7 +129,8 @@ class Preparer:
         yield from _emptied(skipped)
 
     def _with_wanted_words(self, item: Example | Skipped) -> Example | Skipped:
-        if isinstance(item, Skipped) or self.recipe.words.source == "gold":
+        # A parser replaces the words; mentions and links move from the corpus's words to its own.
+        if isinstance(item, Skipped) or self.recipe.words.source != "none":
             return item
         return dataclasses.replace(item, words=(), target_words=(), mentions=(), links=())
 
@@ -153,7 +166,10 @@ class Preparer:
         return self.longest - (len(target) - len(self.tokenizer.spans(example.target)))
 
     def _encode(self, example: Example) -> tuple[Encoded, Encoded | None]:
-        source = self.tokenizer.encode(example.text, example.second, part_ids=self.recipe.encode.part_ids)
+        part_ids = self.recipe.encode.part_ids
+        if example.tokens:
+            return self.tokenizer.encode_tokens(example.tokens, part_ids=part_ids), None
+        source = self.tokenizer.encode(example.text, example.second, part_ids=part_ids)
         return source, None if example.target is None else self.tokenizer.encode_target(example.target)
 
 

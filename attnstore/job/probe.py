@@ -13,7 +13,8 @@ def probe(model: str, device: str = "cpu") -> str:
 
     BadInput or NotCaptured where the model cannot be used.
     """
-    value = {"corpus": {"kind": "lines", "path": []}, "model": {"name": model}}
+    # Of this kind, a model without a tokenizer of texts can be checked too: what it reads is of no matter here.
+    value = {"corpus": {"kind": "tokens", "path": []}, "model": {"name": model}}
     source = ModelSource(Recipe.build(value), device)
     two_sided = any(kind.queries == "target" for kind in source.facts.kinds.values())
     sample = [_prepared(source, text, text if two_sided else None) for text in _TEXTS]

@@ -11,13 +11,14 @@ from attnstore.errors import BadInput
 from attnstore.paths import shipped
 
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "corpus.kind": ("lines", "pairs", "conllu", "jsonl", "table", "arrays"),
+    "corpus.kind": ("lines", "pairs", "conllu", "jsonl", "table", "links", "gap", "tokens", "arrays"),
     "corpus.unit": ("sentence", "window"),
     "words.feed": ("raw_text", "joined_words"),
     "encode.long": ("window", "truncate", "skip"),
     "encode.part_ids": ("true", "zeros"),
     "keep.precision": ("standard", "exact", "compact"),
     "keep.facts": ("standard", "full", "none"),
+    "keep.distances": ("sampled", "full", "none"),
 }
 
 
@@ -67,6 +68,7 @@ class KeepKeys:
     layers: tuple[int, ...] = ()
     heads: tuple[int, ...] = ()
     facts: str = "standard"
+    distances: str = "sampled"
     evidence: tuple[str, ...] = ()
 
     @property
@@ -238,6 +240,8 @@ def _checked(doing: str, recipe: Recipe) -> Recipe:
     if recipe.corpus.kind == "arrays" and (source.startswith("spacy:") or recipe.words.feed != "raw_text"):
         expected = "the tokens and words that come with ready-made maps"
         raise BadInput(doing, f'words.source = "{source}", words.feed = "{recipe.words.feed}"', expected)
+    if recipe.corpus.kind == "tokens" and recipe.words.feed != "raw_text":
+        raise BadInput(doing, f'words.feed = "{recipe.words.feed}"', "the tokens as the corpus gives them")
     if recipe.corpus.unit == "window" and recipe.corpus.kind != "conllu":
         raise BadInput(doing, 'corpus.unit = "window"', 'corpus.kind = "conllu"')
     return recipe

@@ -11,7 +11,7 @@ from attnstore.job.source import Prepared
 from attnstore.reduce.axes import Axis, Frame
 from attnstore.text.align import align
 from attnstore.text.encoded import Encoded
-from attnstore.text.example import Example, Skipped, Word
+from attnstore.text.example import Link, Mention, Skipped, Word
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -90,8 +90,8 @@ def text_rows(placed: Sequence[Placed], segment: int, cells: Mapping[int, Mappin
             if aligned is not None:
                 rows["tokens"] += _tokens(number, side, aligned)
                 rows["words"] += _words(number, side, aligned)
-        rows["mentions"] += _mentions(number, example)
-        rows["links"] += _links(number, example)
+        rows["mentions"] += mention_rows(number, example.mentions)
+        rows["links"] += link_rows(number, example.links)
     return rows
 
 
@@ -173,15 +173,17 @@ def _words(number: int, side: str, aligned: Aligned) -> list[dict[str, Any]]:
     ]
 
 
-def _mentions(number: int, example: Example) -> list[dict[str, Any]]:
+def mention_rows(number: int, mentions: Sequence[Mention]) -> list[dict[str, Any]]:
+    """Rows of the table mentions for one example."""
     return [
         {"example": number, "mention": index, **{name: getattr(mention, name) for name in mention.__slots__}}
-        for index, mention in enumerate(example.mentions)
+        for index, mention in enumerate(mentions)
     ]
 
 
-def _links(number: int, example: Example) -> list[dict[str, Any]]:
+def link_rows(number: int, links: Sequence[Link]) -> list[dict[str, Any]]:
+    """Rows of the table links for one example."""
     return [
         {"example": number, "link": index, **{name: getattr(link, name) for name in link.__slots__}}
-        for index, link in enumerate(example.links)
+        for index, link in enumerate(links)
     ]

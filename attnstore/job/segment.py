@@ -22,11 +22,13 @@ from attnstore.format.manifest import File, StoreInfo
 from attnstore.format.parquet import TableWriter
 from attnstore.format.quantise import checked_weights
 from attnstore.format.tables import TABLES
-from attnstore.job.fact_rows import BatchFacts
+from attnstore.job.fact_rows import BatchFacts, distance_row
 from attnstore.job.keep import KeepMaps
 from attnstore.job.rows import Placed, place, skipped_rows, text_rows
 from attnstore.job.source import Prepared, Source
+from attnstore.reduce.divergence import sampled_rows
 from attnstore.reduce.facts import facts
+from attnstore.reduce.head_distances import head_distances
 from attnstore.reduce.token_masses import TokenMasses, token_masses
 from attnstore.text.example import Skipped
 
@@ -35,6 +37,9 @@ BATCH_TOKENS = 2_048
 
 BATCH_MAP_BYTES = 16 * 2**20
 """Bytes of one layer's padded float32 maps in one batch; a longer example is a batch of its own."""
+
+COMPILED_FROM = 2**28
+"""Pairs of heads times cells of a segment from which compiling their comparison pays (a second against 1.5)."""
 
 ROWS_OF_EXAMPLES = 128
 """Examples whose text tables are made at a time: rows as mappings need much memory."""
@@ -64,9 +69,10 @@ def fill(staging: Path, segment: Segment, info: StoreInfo, source: Source) -> tu
     placed.sort(key=lambda item: (item.prepared.length, item.number))  # batches of like length
     keep = KeepMaps(info)
     cells, specs = keep.plan(placed)
-    tables = {name: TableWriter(staging, name) for name in TABLES}
+    tables = {name: TableWriter(staging, name) for name in (*TABLES, "head_distances")}
     maps = MapsWriter(staging / names.MAPS, specs) if specs else None
     writer = _Writer(info, keep, maps, tables)
+    writer.compiled = _comparisons(placed, info) >= COMPILED_FROM
     try:
         for batch in batches(placed, max(kind.heads for kind in info.kinds.values())):
             source.capture([item.prepared for item in batch], partial(writer.take, batch))
@@ -88,6 +94,17 @@ def fill(staging: Path, segment: Segment, info: StoreInfo, source: Source) -> tu
         raise
     finally:
         writer.stop()
+
+
+def _comparisons(placed: Sequence[Placed], info: StoreInfo) -> int:
+    """Pairs of heads times cells that are compared in a segment."""
+    rows = int(info.facts.get("distances", {}).get("sampled", 0))
+    cells = 0
+    for name, kind in info.kinds.items():
+        pairs = (kind.layers * kind.heads) ** 2 // 2
+        frames = (item.frames[name] for item in placed if name in item.frames)
+        cells += pairs * sum((rows or len(frame.queries)) * len(frame.keys) for frame in frames)
+    return cells
 
 
 def batches(placed: Sequence[Placed], heads: int) -> Iterator[list[Placed]]:
@@ -116,6 +133,7 @@ class _Batch:
         masses = "token_masses" in info.facts["tables"]
         self.facts = {name: BatchFacts(name, kind, placed, masses=masses) for name, kind in info.kinds.items()}
         self.together: dict[str, list[list[NDArray[np.float32]]]] = {}
+        self.compared: dict[str, list[list[NDArray[np.float32]]]] = {}
 
 
 @dataclass(slots=True)
@@ -137,6 +155,8 @@ class _Writer:
         self.info, self.keep, self.maps, self.tables = info, keep, maps, tables
         self.with_facts = bool(info.facts["tables"])
         self.with_masses = "token_masses" in info.facts["tables"]
+        self.distances: Mapping[str, float] = info.facts.get("distances", {})
+        self.compiled = False
         self.batch: _Batch | None = None
         self.error: BaseException | None = None
         self._queue: queue.Queue[_Layer | None] = queue.Queue()
@@ -206,6 +226,8 @@ class _Writer:
         if not self.with_facts:
             return
         layers = self.info.kinds[kind].layers
+        if self.distances and self.info.kinds[kind].queries == self.info.kinds[kind].keys:
+            self._compare(self.batch, kind, rows, maps)
         if weights.nbytes * layers > TOGETHER_BYTES:
             self._reduce(self.batch, kind, slice(layer.number, layer.number + 1), rows, maps)
             return
@@ -231,6 +253,17 @@ class _Writer:
         if self.with_masses:
             masses = [token_masses(own, item.frames[kind]) for own, item in zip(maps, rows, strict=True)]
         batch.facts[kind].take(layers, found, masses)
+
+    def _compare(self, batch: _Batch, kind: str, rows: Sequence[Placed], maps: Sequence[NDArray[np.float32]]) -> None:
+        """Hold the rows by which heads are compared, and compare them when the last layer is there."""
+        compared = batch.compared.setdefault(kind, [])
+        sampled = int(self.distances["sampled"])
+        compared.append([own[:, sampled_rows(own.shape[1], sampled)] for own in maps])
+        if len(compared) < self.info.kinds[kind].layers:
+            return
+        for item, own in zip(rows, zip(*batch.compared.pop(kind), strict=True), strict=True):
+            found = head_distances(np.concatenate(own), eps=self.distances["eps"], compiled=self.compiled)
+            self.tables["head_distances"].append(distance_row(item.number, kind, found))
 
     def _write_facts(self) -> None:
         if self.batch is not None and self.with_facts:

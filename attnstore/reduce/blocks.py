@@ -50,6 +50,19 @@ def block_steps(n_queries: int, n_keys: int) -> tuple[int, int]:
     return 1, max(CELLS // n_keys, 1)
 
 
+def blocks(weights: FloatArray) -> Iterator[tuple[slice, slice, FloatArray]]:
+    """Heads, queries, and their weights [head, query, key] in float32 or float64, block by block over `weights`.
+
+    Every row is whole. A block may be a view of `weights`.
+    """
+    n_heads, n_queries, n_keys = weights.shape
+    head_step, query_step = block_steps(n_queries, n_keys)
+    dtype = work_dtype(weights)
+    for queries in spans(n_queries, query_step):
+        for heads in spans(n_heads, head_step):
+            yield heads, queries, weights[heads, queries].astype(dtype, copy=False)
+
+
 def gather(block: FloatArray, index: NDArray[np.intp]) -> FloatArray:
     """The weights [head, query] of `block` [head, query, key] at the keys `index` [head, query]."""
     heads, queries = index.shape

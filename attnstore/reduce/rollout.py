@@ -14,11 +14,16 @@ def rollout(maps: FloatArray, residual: float = 0.5) -> NDArray[np.float64]:
     (1 - residual) * map + residual * identity, and later layers multiply from the left. BadInput for maps that
     are not square or a `residual` outside 0 to 1.
     """
-    if maps.ndim != 3 or maps.shape[1] != maps.shape[2]:
-        raise BadInput("rolling out attention", f"maps of shape {list(maps.shape)}", "[layer, token, token]")
-    if not 0 <= residual <= 1:
-        raise BadInput("rolling out attention", f"residual = {residual!r}", "0 <= residual <= 1")
+    check_maps(maps, residual, "rolling out attention")
     reached = np.eye(maps.shape[1])
     for layer in maps:
         reached = (1 - residual) * (layer.astype(np.float64) @ reached) + residual * reached
     return reached
+
+
+def check_maps(maps: FloatArray, residual: float, doing: str) -> None:
+    """Raise BadInput unless `maps` are [layer, token, token] and 0 <= residual <= 1."""
+    if maps.ndim != 3 or maps.shape[1] != maps.shape[2]:
+        raise BadInput(doing, f"maps of shape {list(maps.shape)}", "[layer, token, token]")
+    if not 0 <= residual <= 1:
+        raise BadInput(doing, f"residual = {residual!r}", "0 <= residual <= 1")

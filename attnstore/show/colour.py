@@ -22,6 +22,11 @@ ANCHORS = (
     (0xBD, 0xDF, 0x26),
     (0xFD, 0xE7, 0x25),
 )
+# Okabe and Ito's colours without black and yellow, which vanish on one of the two papers, then violet and brown.
+KINDS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7b61c4", "#a65628")
+GREY = "#999999"
+# The part of the scale that stands out from light and from dark paper.
+VISIBLE = (0.2, 0.88)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,14 @@ def rgb(share: float) -> tuple[int, int, int]:
 def web(share: float) -> str:
     """The colour as #rrggbb."""
     return "#{:02x}{:02x}{:02x}".format(*rgb(share))
+
+
+def series(index: int, count: int, *, is_ordered: bool = False) -> str:
+    """The colour as #rrggbb of one of `count` series: far apart for kinds, along the scale for an order or many."""
+    if count <= len(KINDS) and not is_ordered:
+        return KINDS[index]
+    low, high = VISIBLE
+    return web(low + (high - low) * index / max(count - 1, 1))
 
 
 def matrix(values: ArrayLike, doing: str, sides: tuple[int | None, int | None] = (None, None)) -> NDArray[np.float64]:

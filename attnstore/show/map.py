@@ -1,6 +1,7 @@
 """This file draws one attention map of a store in the form that is asked for."""
 
-from attnstore.show.heatmap import lines_svg, map_svg
+from attnstore.show.heatmap import map_svg
+from attnstore.show.lines import lines_svg
 from attnstore.show.page import page
 from attnstore.show.terminal import map_text
 from attnstore.store.attention_map import AttentionMap

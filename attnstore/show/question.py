@@ -1,61 +1,82 @@
-"""This file draws the answer to a question as layers x heads, one picture for each of its text columns' values."""
+"""This file draws the answer to a question as the picture that its `paint:` or the caller names."""
 
-from collections.abc import Mapping
-
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
 from attnstore.errors import BadInput
-from attnstore.show.heatmap import grid_svg
+from attnstore.show.characters import bars_text, heat_text
 from attnstore.show.page import page, table_html
-from attnstore.show.terminal import grid_text
+from attnstore.show.pictures.bars import bars
+from attnstore.show.pictures.chart import chart
+from attnstore.show.pictures.heat import heat
+from attnstore.show.pictures.sentences import sentences
+from attnstore.show.svg import Drawing, sheet, svg
+from attnstore.show.terminal import table_text
+from attnstore.store.figures.figure import panels, picture_of
+from attnstore.store.figures.panels import Bars, Chart, Heat, Panel
 from attnstore.store.result import Result
 
-Grids = Mapping[str, NDArray[np.float64]]
+FORMS = ("terminal", "svg", "html")
+WIDEST = 1240
+MOST_PANELS = 36
 
 
-def grids(result: Result) -> Grids:
-    """The column that the question paints as [layer, head], by what the other text columns say ("" without any).
+def drawing(panel: Panel) -> Drawing:
+    """The panel drawn by its kind."""
+    if isinstance(panel, Heat):
+        return heat(panel)
+    if isinstance(panel, Chart):
+        return chart(panel)
+    if isinstance(panel, Bars):
+        return bars(panel)
+    return sentences(panel)
 
-    Relations, metrics and variants so become pictures of their own, in the order of the answer. BadInput where
-    the question paints nothing, or a head has several values still.
+
+def draw_answer(result: Result, form: str = "terminal", *, picture: str | None = None, colour: bool = False) -> str:
+    """The answer as text, as one SVG, or as a page with its pictures and the table.
+
+    `picture` is a name or a description of `paint:`. A page without it holds every picture of the question. Text is
+    drawn for cells and bars; of other pictures the table is shown. BadInput for an SVG of more than 36 panels.
     """
-    doing = f"drawing {result.provenance.question or 'an answer'}"
-    paint = result.question.paint if result.question else None
-    if paint is None:
-        raise BadInput(doing, "nothing to paint", "a question with a value for each layer and head")
-    table = result.to_arrow()
-    texts = [f.name for f in table.schema if pa.types.is_string(f.type) and f.name != paint]
-    shape = tuple(int(np.max(table[name].to_numpy(), initial=-1)) + 1 for name in ("layer", "head"))
-    found: dict[str, NDArray[np.float64]] = {}
-    for row in table.select(["layer", "head", paint, *texts]).to_pylist():
-        grid = found.setdefault(", ".join(str(row[name]) for name in texts), np.full(shape, np.nan))
-        if not np.isnan(grid[row["layer"], row["head"]]):
-            raise BadInput(doing, f"layer {row['layer']}, head {row['head']} has several values of {paint}", "one")
-        grid[row["layer"], row["head"]] = np.nan if row[paint] is None else row[paint]
-    return found
-
-
-def draw_answer(result: Result, form: str = "terminal", *, colour: bool = False) -> str:
-    """The answer as text, as one SVG, or as a page with every picture and the table.
-
-    BadInput for an SVG of an answer with several pictures.
-    """
-    assert result.question is not None, "grids() has looked"
-    found, name = grids(result), result.question.name
-    paint = str(result.question.paint)
-    titles = {key: f"{name}: {key or paint}" for key in found}
+    name = result.provenance.question or "answer"
+    if form not in FORMS:
+        raise BadInput(f"drawing {name}", f"the form {form!r}", ", ".join(FORMS))
+    picture_of(result, picture)  # which says at once where there is none
     if form == "terminal":
-        pictures = (grid_text(grid, title=titles[key], colour=colour) for key, grid in found.items())
-        return "\n\n".join(picture.rstrip("\n") for picture in pictures)
+        return _text(result, panels(result, picture), colour)
     if form == "svg":
-        if len(found) != 1:
-            shown = "; ".join(list(found)[:5])
-            raise BadInput(f"drawing {name} as SVG", f"{len(found)} pictures ({shown})", "one", "Ask for a page: html")
-        ((key, grid),) = found.items()
-        return grid_svg(grid, title=titles[key], unit=paint)
-    if form != "html":
-        raise BadInput(f"drawing {name}", f"the form {form!r}", "terminal, svg or html")
-    parts = [grid_svg(grid, title=titles[key], unit=paint) for key, grid in found.items()]
-    return page(name, [result.question.help, *parts, table_html(result.to_arrow())])
+        return svg(_sheet(name, panels(result, picture)))
+    drawn: list[str] = []
+    for one in [picture] if picture or not result.question else [found.name for found in result.question.pictures]:
+        found = panels(result, one)
+        # Small charts are read side by side; others scroll by themselves.
+        small = any(isinstance(panel, Chart) and panel.is_small for panel in found)
+        drawn += [svg(_sheet(name, found))] if small else [svg(drawing(panel)) for panel in found]
+    said = result.question.help if result.question else ""
+    return page(name, [said, *drawn, table_html(result.to_arrow())])
+
+
+def _sheet(name: str, found: Sequence[Panel]) -> Drawing:
+    """One drawing of all panels."""
+    if len(found) == 1:
+        return drawing(found[0])
+    if len(found) > MOST_PANELS:
+        shown = "; ".join(panel.title for panel in found[:5])
+        raise BadInput(
+            f"drawing {name} as one SVG",
+            f"{len(found)} pictures ({shown})",
+            f"at most {MOST_PANELS}",
+            "Ask for a page: html",
+        )
+    return sheet([drawing(panel) for panel in found], WIDEST)
+
+
+def _text(result: Result, found: Sequence[Panel], colour: bool) -> str:
+    """Cells and bars as characters, else the table."""
+    if not found or not isinstance(found[0], Heat | Bars):
+        return table_text(result.to_arrow())
+    drawn = [
+        heat_text(panel, colour=colour) if isinstance(panel, Heat) else bars_text(panel, colour=colour)
+        for panel in found
+        if isinstance(panel, Heat | Bars)
+    ]
+    return "\n\n".join(drawn)

@@ -62,12 +62,12 @@ def grid_text(
     digits = len(str(max(array.shape[1] - 1, 0)))
     heads = [list(str(head).rjust(digits)) for head in range(array.shape[1])]
     rows = [str(layer) for layer in range(array.shape[0])]
-    picture = _picture(array, rows, heads, visible(label_rows), visible(label_columns), colour)
+    picture = framed(array, rows, heads, visible(label_rows), visible(label_columns), colour)
 
     def place(row: int, column: int) -> str:
         return f"{visible(label_rows)} {row}, {visible(label_columns)} {column}"
 
-    return "\n".join([visible(title), *picture, *_legend(array, place, colour)])
+    return "\n".join([visible(title), *picture, *legend(array, place, colour)])
 
 
 def map_text(weights: ArrayLike, queries: Sequence[str], keys: Sequence[str], *, colour: bool) -> str:
@@ -80,17 +80,15 @@ def map_text(weights: ArrayLike, queries: Sequence[str], keys: Sequence[str], *,
     digits = len(str(max(len(queries) - 1, 0)))
     longest = max((width(clip(name, LABEL_COLUMNS)) for name in names[0]), default=0)
     rows = [f"{index:>{digits}} {pad(clip(name, LABEL_COLUMNS), longest)}" for index, name in enumerate(names[0])]
-    stacks = [_stack(name) for name in names[1]]
-    height = max(map(len, stacks), default=0)
-    picture = _picture(array, rows, [[""] * (height - len(s)) + s for s in stacks], "query", "key", colour)
+    picture = framed(array, rows, stacked(names[1]), "query", "key", colour)
 
     def place(row: int, column: int) -> str:
         return f"query {row} {clip(names[0][row], LABEL_COLUMNS)}, key {column} {clip(names[1][column], LABEL_COLUMNS)}"
 
-    return "\n".join([*picture, *_legend(array, place, colour)])
+    return "\n".join([*picture, *legend(array, place, colour)])
 
 
-def _picture(
+def framed(
     array: NDArray[np.float64], rows: list[str], stacks: list[list[str]], side: str, top: str, colour: bool
 ) -> list[str]:
     """The labels above, read downwards, and a framed line for each row; `stacks` are of one height."""
@@ -119,7 +117,7 @@ def _cell(share: float, colour: bool) -> str:
     return SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)] * 2
 
 
-def _legend(array: NDArray[np.float64], place: Callable[[int, int], str], colour: bool) -> list[str]:
+def legend(array: NDArray[np.float64], place: Callable[[int, int], str], colour: bool) -> list[str]:
     """The scale with its ends, and where the lowest and the highest value stand."""
     finite = np.isfinite(array)
     if not finite.any():
@@ -138,12 +136,16 @@ def _legend(array: NDArray[np.float64], place: Callable[[int, int], str], colour
     ]
 
 
-def _stack(name: str) -> list[str]:
-    """The characters of a label from top to bottom, combining marks with their letter, cut at LABEL_LINES."""
-    stack: list[str] = []
-    for letter in name:
-        if stack and width(letter) == 0:
-            stack[-1] += letter
-        else:
-            stack.append(letter)
-    return [*stack[: LABEL_LINES - 1], "…"] if len(stack) > LABEL_LINES else stack
+def stacked(names: Sequence[str]) -> list[list[str]]:
+    """Labels as characters from top to bottom, all of one height; combining marks stay with their letter."""
+    stacks: list[list[str]] = []
+    for name in names:
+        stack: list[str] = []
+        for letter in name:
+            if stack and width(letter) == 0:
+                stack[-1] += letter
+            else:
+                stack.append(letter)
+        stacks.append([*stack[: LABEL_LINES - 1], "…"] if len(stack) > LABEL_LINES else stack)
+    height = max(map(len, stacks), default=0)
+    return [[""] * (height - len(stack)) + stack for stack in stacks]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnstore.catalogue.catalogue import bind, find
-from attnstore.errors import NotFound
+from attnstore.errors import BadInput, NotFound
+from attnstore.store.needs import check_needs
 from attnstore.store.result import Provenance, Result
 
 if TYPE_CHECKING:
@@ -16,21 +17,32 @@ if TYPE_CHECKING:
 
 def run(store: "Store", text: str, params: Mapping[str, object]) -> Result:
     """The answer to one SELECT."""
-    # DuckDB takes no number of NumPy, and a citation should be JSON.
-    params = {
-        name: value.tolist() if isinstance(value, np.generic | np.ndarray) else value for name, value in params.items()
-    }
+    params = plain(params)
     table = store.engine.database.run(text, params)
     return Result(table, provenance(store, text, params, None))
 
 
-def ask(store: "Store", name: str, params: Mapping[str, object]) -> Result:
-    """The answer to a question by name or path.
+def plain(params: Mapping[str, object]) -> dict[str, object]:
+    """The parameters without numbers of NumPy, which DuckDB does not take and JSON does not know."""
+    return {
+        name: value.tolist() if isinstance(value, np.generic | np.ndarray) else value for name, value in params.items()
+    }
 
-    A parameter `kind` that is null becomes the store's first kind; `kind`, `layer` and `head` must be among those
-    that the store has.
+
+def ask(store: "Store", name: str, params: Mapping[str, object], where: str | None = None) -> Result:
+    """The answer to a question by name or path, over the examples for which the SQL of `where` holds.
+
+    A parameter `kind` that is null becomes the store's first kind; `kind`, `layer`, `head` and `example` must be among
+    those that the store has.
     """
     question = find(name)
+    if question.compares:
+        raise BadInput(
+            f"asking {question.name}",
+            "it compares two stores, and this is one",
+            "a second store",
+            "attnstore compare QUESTION A B, or attnstore.compare(a, b).ask(question)",
+        )
     values = bind(question, params)
     if "kind" in values:
         values["kind"] = store.checked_kind(None if values["kind"] is None else str(values["kind"]))
@@ -42,13 +54,19 @@ def ask(store: "Store", name: str, params: Mapping[str, object]) -> Result:
         number = values.get(word)
         if isinstance(number, int) and not 0 <= number < most:
             raise NotFound(f"asking {question.name}", f"{word}={number}", f"a {word} of this store, 0-{most - 1}")
-    database = store.engine.computed.database(question, values)
+    example = values.get("example")
+    if isinstance(example, int) and example not in store.engine.places.examples:
+        raise NotFound(f"asking {question.name}", f"example={example}", "the number of an example of this store")
+    check_needs(question, store.engine.database)
+    database = store.engine.computed.database(question, values, where)
     used = {param: value for param, value in values.items() if param in question.sql_params}
     table = database.run(question.sql, used, doing=f"asking {question.name}")
-    return Result(table, provenance(store, question.sql, values, question), question)
+    return Result(table, provenance(store, question.sql, values, question, where), question)
 
 
-def provenance(store: "Store", text: str, params: Mapping[str, object], question: "Question | None") -> Provenance:
+def provenance(
+    store: "Store", text: str, params: Mapping[str, object], question: "Question | None", where: str | None = None
+) -> Provenance:
     """Where an answer comes from."""
     info, snapshot = store.info, store.snapshot
     return Provenance(
@@ -62,4 +80,5 @@ def provenance(store: "Store", text: str, params: Mapping[str, object], question
         source=None if question is None else question.source or None,
         sql=text,
         params=dict(params),
+        where=where,
     )

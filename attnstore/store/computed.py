@@ -3,48 +3,28 @@
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-from tqdm import tqdm
 
 from attnstore.catalogue.question import Question
 from attnstore.errors import BadQuestion, NotStored
-from attnstore.format.tables import TABLES
-from attnstore.reduce.axes import FloatArray, Frame
-from attnstore.reduce.head_facts import head_facts
-from attnstore.reduce.token_facts import token_facts
-from attnstore.reduce.token_masses import token_masses
-from attnstore.reduce.word_facts import word_facts
 from attnstore.store.database import Database
-from attnstore.store.parquet_files import FACT_TABLES
-from attnstore.store.places import Places
-from attnstore.store.rectangles import rectangles
+from attnstore.store.facts import DERIVED, FACTS
+from attnstore.store.fill import INGEST, compute
+from attnstore.store.places import PlaceTable
 
 if TYPE_CHECKING:
     from attnstore.store.engine import Engine
 
-DEFAULTS: Mapping[str, Mapping[str, object]] = {
-    "head_facts": {"eps": 1e-4, "drop": "sep"},
-    "token_facts": {},
-    "token_masses": {},
-    "word_facts": {"pieces": "mean"},
-}
-"""The parameters of each reduction, and what they are unless a question asks for another value."""
-
-_REDUCTIONS: Mapping[str, Callable[..., Mapping[str, NDArray[Any]]]] = {
-    "head_facts": head_facts,
-    "token_facts": token_facts,
-    "token_masses": token_masses,
-    "word_facts": word_facts,
-}
 _HELD = 4
-_DTYPES = {pa.int32(): np.int32, pa.float16(): np.float16, pa.float64(): np.float64}
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
-Wanted = tuple[tuple[str, tuple[tuple[str, object], ...]], ...]
+Table = tuple[str, tuple[tuple[str, object], ...]]
+"""A table to compute, with its parameters."""
 
 
 class Computed:
@@ -52,24 +32,25 @@ class Computed:
 
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
-        self._held: OrderedDict[Wanted, Database] = OrderedDict()
+        self._held: OrderedDict[tuple[str | None, tuple[Table, ...]], Database] = OrderedDict()
+        self._tables: OrderedDict[tuple[bytes | None, Table], pa.Table] = OrderedDict()
         self._lock = threading.Lock()
 
-    def database(self, question: Question, values: Mapping[str, object]) -> Database:
-        """Where the question can be answered. NotStored where that needs maps which were not kept."""
-        wanted = self._wanted(question, values)
-        if not wanted:
+    def database(self, question: Question, values: Mapping[str, object], where: str | None = None) -> Database:
+        """Where the question can be answered, over all examples or those for which the SQL of `where` holds.
+
+        NotStored where that needs maps which were not kept.
+        """
+        wanted = self.wanted(question, values)
+        if not wanted and where is None:
             return self._engine.database
         # One at a time: eight threads that ask the same must not reduce the same maps eight times.
         with self._lock:
-            if wanted not in self._held:
-                doing = f"asking {question.name}"
-                tables = {table: compute(self._engine, table, dict(params), doing) for table, params in wanted}
-                self._held[wanted] = self._engine.replacing(tables)
-                while len(self._held) > _HELD:
-                    self._held.popitem(last=False)
-            self._held.move_to_end(wanted)
-            return self._held[wanted]
+            key = (where, wanted)
+            if key not in self._held:
+                self._held[key] = self._made(wanted, where, f"asking {question.name}")
+            _hold(self._held, key)
+            return self._held[key]
 
     def close(self) -> None:
         """Close what is held."""
@@ -77,136 +58,92 @@ class Computed:
             for database in self._held.values():
                 database.close()
             self._held.clear()
+            self._tables.clear()
 
-    def _wanted(self, question: Question, values: Mapping[str, object]) -> Wanted:
-        """The tables to compute, with their parameters."""
+    def _made(self, wanted: tuple[Table, ...], where: str | None, doing: str) -> Database:
+        places = None if where is None else self.places(where, doing)
+        return self._engine.replacing(self.tables(wanted, places, doing), places)
+
+    def tables(self, wanted: tuple[Table, ...], places: PlaceTable | None, doing: str) -> dict[str, pa.Table]:
+        """The wanted tables, computed over all examples or those of `places`."""
+        engine = self._engine
+        tables: dict[str, pa.Table] = {}
+        for table, params in (item for item in wanted if item[0] in FACTS):
+            # Several questions want one table, each with others beside it.
+            key = (None if places is None else places.examples.tobytes(), (table, params))
+            if key not in self._tables:
+                self._tables[key] = compute(engine, table, dict(params), doing, places)
+            tables[table] = _hold(self._tables, key)
+        made = [(table, dict(params)) for table, params in wanted if table in DERIVED]
+        if made:
+            is_stored = not tables and places is None
+            source = engine.database if is_stored else engine.replacing(tables, places)
+            for table, values in made:
+                how = DERIVED[table]
+                own = {name: value for name, value in values.items() if name not in FACTS[how.reads].defaults}
+                tables[table] = how.make(source.run(how.sql, doing=doing), **own).cast(how.schema)
+            if not is_stored:
+                source.close()
+        return tables
+
+    def places(self, where: str, doing: str) -> PlaceTable:
+        """Where the maps of those examples lie for which the SQL of `where` holds."""
+        # On lines of its own, so that a comment at its end does not take the bracket along.
+        text = f"select example from examples where (\n{where}\n)"
+        found = self._engine.database.run(text, doing=f"{doing} where {where}")
+        return self._engine.places.only(found["example"].to_numpy().astype(np.int64))
+
+    def wanted(self, question: Question, values: Mapping[str, object]) -> tuple[Table, ...]:
+        """The tables that the question needs and the store does not hold with these parameters."""
         maps = self._engine.contents.info.kept.maps
-        found = []
+        found: dict[str, Table] = {}
         for read in question.reads:
             if read.table in ("attention", "word_attention") and maps == "none":
                 raise NotStored(
-                    f"asking {question.name}", "this store kept facts, no maps", "maps", _INGEST.format('maps = "all"')
+                    f"asking {question.name}", "this store kept facts, no maps", "maps", INGEST.format('maps = "all"')
                 )
-            if read.table not in FACT_TABLES:
+            known = FACTS.get(read.table) or DERIVED.get(read.table)
+            if known is None:
                 continue
-            params = read.wanted(values)
-            if unknown := set(params) - set(DEFAULTS[read.table]):
+            # A parameter that is null takes what is stored, else the default.
+            params = {name: value for name, value in read.wanted(values).items() if value is not None}
+            if unknown := set(params) - set(known.defaults):
                 raise BadQuestion(
                     f"reading {question.path}",
                     f"{read.table} has no parameter {sorted(unknown)[0]!r}",
-                    f"among {', '.join(DEFAULTS[read.table]) or 'none'}",
+                    f"among {', '.join(known.defaults) or 'none'}",
                 )
-            stored = self._engine.files.parameters(read.table)
-            if stored is None or any(not _same(stored.get(name), value) for name, value in params.items()):
-                known = {name: value for name, value in (stored or {}).items() if name in DEFAULTS[read.table]}
-                merged = {**DEFAULTS[read.table], **known, **params}
-                found.append((read.table, tuple(sorted(merged.items()))))
-        return tuple(sorted(found))
+            source = read.table
+            if read.table in DERIVED:
+                source = DERIVED[read.table].reads
+                found[read.table] = (read.table, tuple(sorted(({**known.defaults, **params}).items(), key=_first)))
+                params = {name: value for name, value in params.items() if name in FACTS[source].defaults}
+            if (fact := self._fact(source, params)) is not None:
+                found[source] = fact
+        return tuple(sorted(found.values(), key=_first))
+
+    def _fact(self, table: str, params: Mapping[str, object]) -> Table | None:
+        """The fact table with all of its parameters, or None where the stored one fits."""
+        stored, defaults = self._engine.files.parameters(table), FACTS[table].defaults
+        if stored is not None and all(_same(stored.get(name), value) for name, value in params.items()):
+            return None
+        known = {name: value for name, value in (stored or {}).items() if name in defaults}
+        return table, tuple(sorted({**defaults, **known, **params}.items(), key=_first))
 
 
-_INGEST = "Ingest again with [keep] {}"
+def _hold(held: OrderedDict[_Key, _Value], key: _Key) -> _Value:
+    """The value of `key`, which becomes the last to make room."""
+    held.move_to_end(key)
+    while len(held) > _HELD:
+        held.popitem(last=False)
+    return held[key]
+
+
+def _first(pair: tuple[str, object]) -> str:
+    return pair[0]
 
 
 def _same(stored: object, wanted: object) -> bool:
     if isinstance(stored, int | float) and isinstance(wanted, int | float):
         return math.isclose(stored, wanted, rel_tol=1e-9)
     return stored == wanted
-
-
-def compute(engine: "Engine", table: str, params: Mapping[str, object], doing: str) -> pa.Table:
-    """A fact table of the whole store, reduced from its maps; NotStored where they do not suffice.
-
-    `head_facts` has rows of the kept layers and heads only; the others need all of them.
-    """
-    info, cells = engine.contents.info, engine.cells
-    known = engine.files.parameters(table)
-    what = ", ".join(f"{name}={value}" for name, value in params.items())
-    found = (
-        f"this store kept {table} with {dict(known)}, and" if known is not None else f"this store kept no {table}, and"
-    )
-    if info.kept.maps != "all":
-        maps = "no maps" if info.kept.maps == "none" else f"only the {info.kept.topk} largest weights of a row"
-        raise NotStored(doing, f"{found} {maps}", f"{table}({what})", _INGEST.format('maps = "all"'))
-    for kind, shape in info.kinds.items():
-        layers, heads = cells.kept(kind)
-        if table != "head_facts" and len(layers) * len(heads) < shape.layers * shape.heads:
-            there = f"the maps of layers {layers} and heads {heads} only"
-            raise NotStored(doing, f"{found} {there}", f"{table}({what})", _INGEST.format("layers and heads left out"))
-    parts = [TABLES[table].empty_table()]
-    places = [place for kind in info.kinds for place in engine.places.of(kind)]
-    with tqdm(
-        total=sum(map(len, places)), desc=f"{table}({what})", unit=" examples", disable=None, leave=False
-    ) as progress:
-        for place in places:
-            for block in place.blocks(whole=True):
-                parts.append(_block(engine, table, params, block))
-                progress.update(len(block))
-    return pa.concat_tables(parts)
-
-
-def _block(engine: "Engine", table: str, params: Mapping[str, object], block: Places) -> pa.Table:
-    """The rows of a fact table for the examples of one block."""
-    shape, schema = engine.contents.info.kinds[block.kind], TABLES[table]
-    reduction = _REDUCTIONS[table]
-    frames = [engine.frames.frame(block.segment, block.kind, number) for number in block.example.tolist()]
-    rows = [_rows(table, frame) for frame in frames]
-    starts = np.cumsum([0, *rows])
-    names = schema.names[4:] if table == "head_facts" else schema.names[3:]
-    columns = {name: np.zeros((starts[-1], shape.layers, shape.heads), _dtype(schema, name)) for name in names}
-    layers, heads = engine.cells.kept(block.kind)
-    for rectangle in rectangles([(layer, head) for layer in layers for head in heads], block.stop - block.start):
-        span = slice(block.start, block.stop)
-        weights = engine.cells.weights(block.segment, block.kind, rectangle.layer, rectangle.head, span)
-        for index, frame in enumerate(frames):
-            first = int(block.cell[index]) - block.start
-            own = weights[..., first : first + int(block.sizes[index])]
-            maps = cast(FloatArray, own.reshape(-1, len(frame.queries), len(frame.keys)))
-            facts = reduction(maps, frame, **params)
-            into = slice(starts[index], starts[index + 1])
-            for name, column in columns.items():
-                # [head of the rectangle, row] to [row, layer, head]
-                values = facts[name].reshape(*rectangle.shape, -1)
-                column[into, rectangle.layer, rectangle.head] = np.moveaxis(values, -1, 0)
-    if table == "head_facts":
-        columns = {name: column[:, layers][:, :, heads] for name, column in columns.items()}
-        return _head_rows(block, layers, heads, columns)
-    return _list_rows(block, rows, columns, schema)
-
-
-def _rows(table: str, frame: Frame) -> int:
-    if table == "head_facts":
-        return 1
-    return frame.queries.n_words if table == "word_facts" else len(frame.queries)
-
-
-def _head_rows(block: Places, layers: list[int], heads: list[int], columns: Mapping[str, NDArray[Any]]) -> pa.Table:
-    schema, n = TABLES["head_facts"], len(block)
-    arrays = [
-        pa.array(np.repeat(block.example.astype(np.int32), len(layers) * len(heads))),
-        pa.array([block.kind] * (n * len(layers) * len(heads)), pa.string()),
-        pa.array(np.tile(np.repeat(np.array(layers, np.int16), len(heads)), n)),
-        pa.array(np.tile(np.array(heads, np.int16), n * len(layers))),
-    ]
-    arrays += [pa.array(column.ravel(), from_pandas=True) for column in columns.values()]  # NaN is null
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _list_rows(block: Places, rows: list[int], columns: Mapping[str, NDArray[Any]], schema: pa.Schema) -> pa.Table:
-    index = np.concatenate([np.arange(count, dtype=np.int32) for count in rows])
-    arrays = [
-        pa.array(np.repeat(block.example.astype(np.int32), rows)),
-        pa.array([block.kind] * len(index), pa.string()),
-        pa.array(index),
-    ]
-    for name, column in columns.items():
-        flat = column.reshape(-1)
-        offsets = pa.array(np.arange(len(index) + 1, dtype=np.int32) * (column.shape[1] * column.shape[2]))
-        # -1 says that there is no such word.
-        items = pa.array(flat, mask=flat < 0 if flat.dtype == np.int32 else None)
-        arrays.append(pa.ListArray.from_arrays(offsets, items, type=schema.field(name).type))
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _dtype(schema: pa.Schema, name: str) -> Any:
-    kind = schema.field(name).type
-    return _DTYPES[kind.value_type if pa.types.is_list(kind) else kind]

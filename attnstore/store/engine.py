@@ -12,6 +12,7 @@ from attnstore.store.computed import Computed
 from attnstore.store.contents import Contents
 from attnstore.store.database import Database
 from attnstore.store.frames import Frames
+from attnstore.store.layout import Shown
 from attnstore.store.parquet_files import ParquetFiles
 from attnstore.store.places import PlaceTable
 
@@ -44,34 +45,49 @@ class Engine:
                 self._places = PlaceTable(self.contents.info, self.database)
             return self._places
 
-    def replacing(self, tables: Mapping[str, pa.Table]) -> Database:
-        """A database over the same store in which these tables stand in for the stored ones."""
-        virtual = {"attention": self._attention, "word_attention": self._word_attention}
-        return Database(self.files, self._views, virtual, tables)
+    def replacing(self, tables: Mapping[str, pa.Table], places: PlaceTable | None = None) -> Database:
+        """A database over the same store in which these tables stand in for the stored ones.
+
+        With `places`, it shows nothing but their examples.
+        """
+        return Database(self.shown(tables, places))
+
+    def shown(self, tables: Mapping[str, pa.Table] | None = None, places: PlaceTable | None = None) -> Shown:
+        """What a database shows of the store: with these tables in the place of stored ones, and these examples."""
+        virtual = {
+            "attention": lambda: self._attention(places),
+            "word_attention": lambda: self._word_attention(places),
+        }
+        return Shown(self.files, self._views, virtual, tables or {}, None if places is None else places.examples)
 
     def close(self) -> None:
         """Close every database."""
         self.computed.close()
         self.database.close()
 
-    def _prune(self) -> "Pruning":
+    def _prune(self, chosen: PlaceTable | None) -> "Pruning":
         from attnstore.store.pruning import Pruning
 
-        places = self.places
+        places = self.places if chosen is None else chosen
         with self._lock:
-            if self._pruning is None:
-                kept = ((kind, *self.cells.kept(kind)) for kind in self.contents.info.kinds)
-                heads = [(kind, layer, head) for kind, layers, own in kept for layer in layers for head in own]
-                self._pruning = Pruning(heads, places.examples)
-            return self._pruning
+            if self._pruning is not None and chosen is None:
+                return self._pruning
+            kept = ((kind, *self.cells.kept(kind)) for kind in self.contents.info.kinds)
+            heads = [(kind, layer, head) for kind, layers, own in kept for layer in layers for head in own]
+            pruning = Pruning(heads, places.examples)
+            if chosen is None:
+                self._pruning = pruning
+            return pruning
 
-    def _attention(self) -> "VirtualTable":
+    def _attention(self, chosen: PlaceTable | None) -> "VirtualTable":
         from attnstore.store.attention_table import VirtualTable, attention_rows
 
-        return VirtualTable(self._prune(), attention_rows(self.cells, self.places))
+        places = self.places if chosen is None else chosen
+        return VirtualTable(self._prune(chosen), attention_rows(self.cells, places))
 
-    def _word_attention(self) -> "VirtualTable":
+    def _word_attention(self, chosen: PlaceTable | None) -> "VirtualTable":
         from attnstore.store.attention_table import VirtualTable
         from attnstore.store.word_table import word_attention_rows
 
-        return VirtualTable(self._prune(), word_attention_rows(self.cells, self.places, self.frames))
+        places = self.places if chosen is None else chosen
+        return VirtualTable(self._prune(chosen), word_attention_rows(self.cells, places, self.frames))

@@ -5,7 +5,10 @@ from typing import Any
 
 from attnstore.errors import MissingExtra
 
-_EXTRAS = {"matplotlib": "plot", "pandas": "frames", "polars": "frames", "xarray": "frames"}
+_EXTRAS = {
+    **{"matplotlib": "plot", "pandas": "frames", "polars": "frames", "xarray": "frames"},
+    **{"scikit-learn": "analysis", "scipy": "analysis"},
+}
 
 
 def optional(package: str, doing: str, *, module: str | None = None) -> Any:

@@ -10,11 +10,11 @@ import google_crc32c
 
 from attnstore.errors import Damaged
 from attnstore.format import names
+from attnstore.format.fact_tables import ANNOTATIONS, COMPUTED, DECLARED, FROM_MAPS
 from attnstore.format.manifest import File, Unit
-from attnstore.format.tables import TABLES
 from attnstore.store.contents import Contents
 
-FACT_TABLES = ("head_facts", "token_facts", "token_masses", "word_facts")
+FACT_TABLES = ("head_facts", "token_facts", "token_masses", "word_facts", *COMPUTED)
 """Tables that a reduction can fill anew from the maps."""
 
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -31,7 +31,7 @@ class ParquetFiles:
 
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
-        self.sources: dict[str, tuple[tuple[Unit, File], ...]] = {name: () for name in TABLES}
+        self.sources: dict[str, tuple[tuple[Unit, File], ...]] = {name: () for name in DECLARED}
         found: dict[str, dict[str, tuple[Unit, File]]] = {}
         for unit in contents.units:
             whole = not unit.is_segment and unit.facts.get("scope") != "segment"
@@ -49,10 +49,24 @@ class ParquetFiles:
                         "an addition of scope store",
                     )
                 found.setdefault(table, {})[_WHOLE if whole else own] = (unit, file)
+        for table in self._outdated(found):
+            del found[table]
         for table, by_segment in found.items():
             self.sources[table] = tuple(by_segment.values())
         self._checked: set[Path] = set()
         self._lock = threading.Lock()
+
+    def _outdated(self, found: Mapping[str, Mapping[str, tuple[Unit, File]]]) -> list[str]:
+        """Facts that were computed before an annotation was replaced, which they counted."""
+        order = {unit.id: number for number, unit in enumerate(self.contents.units)}
+        newest = max((order[unit.id] for unit in self.contents.additions if ANNOTATIONS & set(unit.rows)), default=-1)
+        return [
+            table
+            for table, files in found.items()
+            if table in COMPUTED
+            and table not in FROM_MAPS
+            and min(order[unit.id] for unit, _ in files.values()) < newest
+        ]
 
     def paths(self, table: str) -> list[Path]:
         """The files of a table, in order."""
@@ -71,7 +85,9 @@ class ParquetFiles:
         for unit, _ in reversed(self.sources[table]):
             if not unit.is_segment:
                 return dict(unit.facts.get("parameters", facts.get("parameters", {})))
-        return dict(facts.get("parameters", {})) if table in facts.get("tables", ()) else None
+        if table not in facts.get("tables", ()):
+            return None
+        return dict(facts.get("distances" if table == "head_distances" else "parameters", {}))
 
     def check(self, tables: Iterable[str]) -> None:
         """Read every file of these tables that was not used before; Damaged where a checksum differs."""

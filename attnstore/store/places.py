@@ -1,6 +1,7 @@
 """This file knows where the map of each example lies, and cuts what is asked for into runs of cells to read."""
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,6 +139,14 @@ class PlaceTable:
     def of(self, kind: str) -> tuple[Places, ...]:
         """The places of a kind, one for each segment that has any."""
         return self._by_kind.get(kind, ())
+
+    def only(self, examples: Numbers) -> "PlaceTable":
+        """The places of these examples alone."""
+        chosen = copy(self)
+        chosen.examples = self.examples[np.isin(self.examples, examples)]
+        kept = {kind: [place[np.isin(place.example, examples)] for place in own] for kind, own in self._by_kind.items()}
+        chosen._by_kind = {kind: tuple(place for place in own if len(place)) for kind, own in kept.items()}
+        return chosen
 
     def find(self, kind: str, example: int) -> Places | None:
         """The place of one example's map; None where it has none."""

@@ -11,16 +11,20 @@ _BY_NAME = {"query", "query_table"}
 """Table functions that read a table named by a string."""
 
 
+Names = frozenset[tuple[str, str]]
+"""Tables, each with the catalogue before its name, or else the schema; empty for neither. Lower case."""
+
+
 class Reached:
     """Tells which names a statement reads, parsing on the cursor given; views are followed by the caller."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._parser = cursor
         self._lock = threading.Lock()
-        self._known: dict[str, frozenset[str] | None] = {}
+        self._known: dict[str, Names | None] = {}
 
-    def names(self, text: str) -> frozenset[str] | None:
-        """Tables that the statement reads, lower case, without schema; None where that cannot be told.
+    def names(self, text: str) -> Names | None:
+        """Tables that the statement reads; None where that cannot be told.
 
         Common table expressions are among them: a name too many costs a check, a name too few would miss one.
         """
@@ -35,7 +39,7 @@ class Reached:
         """Close the cursor."""
         self._parser.close()
 
-    def _parse(self, text: str) -> frozenset[str] | None:
+    def _parse(self, text: str) -> Names | None:
         try:
             row = self._parser.execute("select json_serialize_sql($1::varchar)", [text]).fetchone()
             tree = json.loads(row[0]) if row else {"error": True}
@@ -43,14 +47,15 @@ class Reached:
             return None
         if tree.get("error"):
             return None
-        names: set[str] = set()
+        names: set[tuple[str, str]] = set()
         for node in _nodes(tree):
             kind = node.get("type")
             if kind == "TABLE_FUNCTION" and str(node.get("function", {}).get("function_name")).lower() in _BY_NAME:
                 return None
             # Any other node that names a table is one that this release has not met.
             if kind == "BASE_TABLE":
-                names.add(str(node.get("table_name")).lower())
+                qualifier = node.get("catalog_name") or node.get("schema_name") or ""
+                names.add((str(qualifier).lower(), str(node.get("table_name")).lower()))
             elif isinstance(node.get("table_name"), str) and node.get("table_name"):
                 return None
         return frozenset(names)

@@ -22,7 +22,10 @@ _CITED = ("attnstore", "duckdb", "pyarrow", "zarr")
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where an answer comes from: the store, its state, and what was asked."""
+    """Where an answer comes from: the store, its state, and what was asked.
+
+    `compared_with` is the second store of a comparison: what identifies it, by the names of the fields above.
+    """
 
     store_id: str
     title: str
@@ -34,6 +37,8 @@ class Provenance:
     source: str | None
     sql: str
     params: Mapping[str, object]
+    where: str | None = None
+    compared_with: Mapping[str, object] | None = None
 
 
 class Result:
@@ -98,12 +103,11 @@ class Result:
         BadInput without columns layer and head, or where several rows have the same ones.
         """
         doing = "turning a result into layers x heads"
-        chosen = column or (self.question.paint if self.question else None)
-        if chosen is None:
-            numbers = [f.name for f in self.table.schema if pa.types.is_floating(f.type) and f.name not in _KEYS]
-            if len(numbers) != 1:
-                raise BadInput(doing, f"the columns {', '.join(numbers) or 'hold no numbers'}", "one, named by column=")
-            chosen = numbers[0]
+        painted = (
+            one.columns["value"] for one in (self.question.pictures if self.question else ()) if one.kind == "grid"
+        )
+        numeric = (name for name in painted if name in self.columns and not pa.types.is_string(self.table[name].type))
+        chosen = column or next(numeric, None) or self._only_number(doing)
         for name in (chosen, *_KEYS):
             self._check_column(name)
         if not len(self):
@@ -122,24 +126,34 @@ class Result:
         grid[layer, head] = columns[chosen].astype(np.float64)
         return grid
 
-    def plot(self, column: str | None = None, *, ax: Any = None) -> Any:
-        """The matplotlib axes with a picture of `to_grid(column)`, layers down and heads across. Needs matplotlib."""
-        plt = optional("matplotlib", "drawing a result", module="matplotlib.pyplot")
-        grid = self.to_grid(column)
-        axes = plt.subplots()[1] if ax is None else ax
-        image = axes.imshow(grid, aspect="auto", interpolation="nearest")
-        axes.set_xlabel("head")
-        axes.set_ylabel("layer")
-        name = column or (self.question.paint if self.question else None) or ""
-        axes.set_title(" ".join(filter(None, (self.provenance.question, name))))
-        axes.figure.colorbar(image, ax=axes)
-        return axes
+    def plot(self, column: str | None = None, *, picture: str | None = None, ax: Any = None) -> Any:
+        """The matplotlib axes with a picture of the answer; an array of axes where it has several panels.
+
+        `picture` is one that the question paints, or a description such as "bars(accuracy, by=relation)"; None is the
+        question's first. `column` is short for the grid of that column. Needs matplotlib. BadInput where `ax` is given
+        for several panels, NotFound and BadQuestion for a picture that is not there or cannot be read.
+        """
+        # Only here, since pictures know what a result is.
+        from attnstore.catalogue.paint import Picture
+        from attnstore.store.figures.figure import panels
+        from attnstore.store.plotting import draw
+
+        wanted: str | Picture | None = picture
+        if picture is None and (column is not None or not (self.question and self.question.pictures)):
+            value = column or self._only_number("drawing a result")
+            wanted = Picture("grid", {"value": value, "layer": "layer", "head": "head"}, "grid")
+        return draw(panels(self, wanted), ax)
 
     def cite(self) -> dict[str, Any]:
-        """What identifies this answer: store, content hash, model, question, SQL, parameters and versions."""
+        """What identifies this answer: store, content hash, model, question, SQL, parameters and versions.
+
+        The answer of a comparison has the second store under `compared_with`.
+        """
         facts = self.provenance
-        versions = {name: version for name, version in tools().items() if name in _CITED}
-        return {name: getattr(facts, name) for name in facts.__slots__} | {"versions": versions}
+        cited = {name: getattr(facts, name) for name in facts.__slots__}
+        if facts.compared_with is None:
+            del cited["compared_with"]
+        return cited | {"versions": {name: version for name, version in tools().items() if name in _CITED}}
 
     def __repr__(self) -> str:
         head = self.table.slice(0, _SHOWN)
@@ -159,6 +173,13 @@ class Result:
         )
         more = f", {_SHOWN} shown" if len(self) > _SHOWN else ""
         return f"<table><tr>{head}</tr>{rows}</table><p>{len(self)} rows{more}</p>"
+
+    def _only_number(self, doing: str) -> str:
+        """The one column of real numbers; BadInput for none or several."""
+        names = [f.name for f in self.table.schema if pa.types.is_floating(f.type) and f.name not in _KEYS]
+        if len(names) != 1:
+            raise BadInput(doing, f"the columns {', '.join(names) or 'hold no numbers'}", "one, named by column=")
+        return str(names[0])
 
     def _check_column(self, name: str) -> None:
         if name not in self.columns:

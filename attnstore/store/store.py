@@ -85,15 +85,17 @@ class Store:
 
         return run(self, text, params)
 
-    def ask(self, question: str, /, **params: object) -> "Result":
+    def ask(self, question: str, /, *, where: str | None = None, **params: object) -> "Result":
         """The answer to a question that ships, by name, or to one of your own in a .sql file, by its path.
 
-        Facts that the question needs with other parameters than were stored are computed from the maps. Raises as
-        `sql` does, and NotFound for an unknown question, BadInput for a parameter that it does not take.
+        `where` narrows it to some examples: a condition in SQL on the columns of `examples`, such as
+        "label = 'positive' and n_tokens < 64". Facts that the question needs with other parameters than were stored
+        are computed from the maps. Raises as `sql` does, and NotFound for an unknown question, BadInput for a
+        parameter that it does not take, NotStored for an annotation that the store lacks.
         """
         from attnstore.store.asking import ask
 
-        return ask(self, question, params)
+        return ask(self, question, params, where)
 
     def attention(
         self,

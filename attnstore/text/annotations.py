@@ -1,13 +1,10 @@
 """This file checks the words, mentions and links of a JSON object, and finds words without offsets in the text."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from attnstore.errors import BadInput
 from attnstore.text.example import Link, Mention, Word
 from attnstore.text.tree import first_fault, mention_head, mention_type
-
-Fail = Callable[[str, str], BadInput]
-"""Makes the error from what was found and what was expected."""
+from attnstore.text.typed import Fail, list_of, number_of, object_of, span_of, text_of, truth_of
 
 _WORD_KEYS = ("lemma", "upos", "xpos", "deprel")
 _SPAN_KEYS = ("source_start_word", "source_end_word", "target_start_word", "target_end_word")
@@ -23,21 +20,21 @@ def words_of(value: object, texts: Sequence[str | None], fail: Fail) -> tuple[Wo
     """
     words: list[Word] = []
     position = [0] * len(texts)
-    for index, entry in enumerate(_list("words", value, fail)):
+    for index, entry in enumerate(list_of("words", value, fail)):
         at = f"words[{index}]"
-        record = {"form": entry} if isinstance(entry, str) else _object(at, entry, fail)
-        form = _text(at, record, "form", fail)
+        record = {"form": entry} if isinstance(entry, str) else object_of(at, entry, fail)
+        form = text_of(at, record, "form", fail)
         if not form or not form.strip():
             raise fail(f"{at} has no form", "a form that is not empty")
-        part = _number(at, record, "part", fail) or 0
+        part = number_of(at, record, "part", fail) or 0
         text = texts[part] if 0 <= part < len(texts) else None
         if text is None:
             raise fail(f"{at} is in part {part}", "a part that has a text")
         start, end = _place(at, record, form, text, position[part], fail)
         position[part] = position[part] if end is None else end
-        tags = {key: _text(at, record, key, fail) for key in _WORD_KEYS}
-        governor = _number(at, record, "governor" if "governor" in record else "head", fail)
-        sentence = _number(at, record, "sentence", fail) or 0
+        tags = {key: text_of(at, record, key, fail) for key in _WORD_KEYS}
+        governor = number_of(at, record, "governor" if "governor" in record else "head", fail)
+        sentence = number_of(at, record, "sentence", fail) or 0
         words.append(Word(form, start, end, governor=governor, sentence=sentence, part=part, **tags))
     fault = first_fault([word.governor for word in words])
     if fault is not None:
@@ -52,19 +49,19 @@ def mentions_of(value: object, words: Sequence[Word], fail: Fail) -> tuple[Menti
     """Mentions from a list of objects with `cluster`, `start_word`, `end_word`; `head_word` and `type` follow
     from the words where they are missing. Raises what `fail` makes for a span outside of the words."""
     mentions = []
-    for index, entry in enumerate(_list("mentions", value, fail)):
+    for index, entry in enumerate(list_of("mentions", value, fail)):
         at = f"mentions[{index}]"
-        record = _object(at, entry, fail)
+        record = object_of(at, entry, fail)
         cluster = record.get("cluster")
         if not isinstance(cluster, (str, int)) or isinstance(cluster, bool):
             raise fail(f"{at} has cluster {cluster!r}", "the name or number of an entity")
-        start, end = _span(at, record, "start_word", "end_word", len(words), fail)
-        head = _number(at, record, "head_word", fail)
+        start, end = span_of(at, record, "start_word", "end_word", len(words), fail)
+        head = number_of(at, record, "head_word", fail)
         if head is None:
             head = mention_head(words, range(start, end))
         elif not start <= head < end:
             raise fail(f"{at} has head_word {head}", f"a word of its span, {start} to {end - 1}")
-        kind = _text(at, record, "type", fail) or mention_type(words[head])
+        kind = text_of(at, record, "type", fail) or mention_type(words[head])
         mentions.append(Mention(str(cluster), start, end, head, kind))
     return tuple(mentions)
 
@@ -73,22 +70,22 @@ def links_of(value: object, words: Sequence[Word], fail: Fail) -> tuple[Link, ..
     """Links from a list of objects with the fields of `Link`. Raises what `fail` makes for a span outside
     of the words."""
     links = []
-    for index, entry in enumerate(_list("links", value, fail)):
+    for index, entry in enumerate(list_of("links", value, fail)):
         at = f"links[{index}]"
-        record = _object(at, entry, fail)
-        relation = _text(at, record, "relation", fail)
+        record = object_of(at, entry, fail)
+        relation = text_of(at, record, "relation", fail)
         if not relation:
             raise fail(f"{at} has no relation", "the name of the relation")
-        source = _span(at, record, *_SPAN_KEYS[:2], len(words), fail)
-        target = _span(at, record, *_SPAN_KEYS[2:], len(words), fail)
-        links.append(Link(relation, *source, *target))
+        source = span_of(at, record, *_SPAN_KEYS[:2], len(words), fail)
+        target = span_of(at, record, *_SPAN_KEYS[2:], len(words), fail)
+        links.append(Link(relation, *source, *target, core=truth_of(at, record, "core", fail)))
     return tuple(links)
 
 
 def _place(
     at: str, record: Mapping[str, object], form: str, text: str, position: int, fail: Fail
 ) -> tuple[int | None, int | None]:
-    start, end = _number(at, record, "start_char", fail), _number(at, record, "end_char", fail)
+    start, end = number_of(at, record, "start_char", fail), number_of(at, record, "end_char", fail)
     if (start is None) != (end is None):
         raise fail(f"{at} has only one of start_char and end_char", "both or none")
     if start is not None and end is not None:
@@ -103,38 +100,3 @@ def _place(
     if start < 0:
         raise fail(f"{at}, {form!r}, is not in the text from character {position} on", "words in the order of the text")
     return start, start + len(form)
-
-
-def _span(at: str, record: Mapping[str, object], first: str, last: str, count: int, fail: Fail) -> tuple[int, int]:
-    start, end = _number(at, record, first, fail), _number(at, record, last, fail)
-    if start is None or end is None or not 0 <= start < end <= count:
-        raise fail(f"{at} has {first} {start} and {last} {end}", f"word indexes, end exclusive, within 0 to {count}")
-    return start, end
-
-
-def _list(name: str, value: object, fail: Fail) -> Sequence[object]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise fail(f"{name} is {type(value).__name__}", "a list")
-    return value
-
-
-def _object(at: str, value: object, fail: Fail) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise fail(f"{at} is {type(value).__name__}", "an object")
-    return value
-
-
-def _number(at: str, record: Mapping[str, object], key: str, fail: Fail) -> int | None:
-    value = record.get(key)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-        raise fail(f"{at} has {key} {value!r}", "a whole number")
-    return value
-
-
-def _text(at: str, record: Mapping[str, object], key: str, fail: Fail) -> str | None:
-    value = record.get(key)
-    if value is not None and not isinstance(value, str):
-        raise fail(f"{at} has {key} {value!r}", "text")
-    return value

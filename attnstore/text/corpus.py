@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attnstore.errors import BadInput
-from attnstore.text import conllu, jsonl, lines, pairs, table
+from attnstore.text import conllu, gap, jsonl, lines, links, pairs, table, tokens
 from attnstore.text.example import Example, Skipped
 from attnstore.text.fields import nearest
 from attnstore.text.files import STDIN, Source, require_file
+from attnstore.text.vocabulary import Vocabulary
 
 Reader = Callable[[Source], Iterator[Example | Skipped]]
 
@@ -18,13 +19,15 @@ class Corpus:
     """Files of one kind, in order. `columns` renames input fields: {"text": "sentence1", "label": "gold"}.
 
     The path "-" is standard input. `unit` is "sentence", or "window" for sentences that are to be
-    packed (`pack.pack_sentences`); reading gives sentences either way.
+    packed (`pack.pack_sentences`); reading gives sentences either way. `vocabulary`, the model's, is what the
+    kind "tokens" needs.
     """
 
     kind: str
     paths: tuple[Path, ...]
     unit: str = "sentence"
     columns: Mapping[str, str] = field(default_factory=dict)
+    vocabulary: Vocabulary | None = None
 
 
 KINDS: Mapping[str, Reader] = {
@@ -33,10 +36,18 @@ KINDS: Mapping[str, Reader] = {
     "conllu": conllu.read,
     "jsonl": jsonl.read,
     "table": table.read,
+    "links": links.read,
+    "gap": gap.read,
+    "tokens": tokens.read,
 }
 """What a recipe may call a corpus, and who reads a file of it."""
 
-_COLUMNS: Mapping[str, Sequence[str]] = {"pairs": pairs.FIELDS, "jsonl": jsonl.FIELDS, "table": table.FIELDS}
+_COLUMNS: Mapping[str, Sequence[str]] = {
+    "pairs": pairs.FIELDS,
+    "jsonl": jsonl.FIELDS,
+    "table": table.FIELDS,
+    "tokens": tokens.FIELDS,
+}
 
 
 def read(corpus: Corpus) -> Iterator[Example | Skipped]:
@@ -78,7 +89,7 @@ def _sources(corpus: Corpus) -> list[Source]:
         stem = "stdin" if str(path) == STDIN else path.stem
         stems[stem] = stems.get(stem, 0) + 1
         unique = stem if stems[stem] == 1 else f"{stem}#{stems[stem]}"
-        sources.append(Source(path, unique, corpus.columns))
+        sources.append(Source(path, unique, corpus.columns, corpus.vocabulary))
     return sources
 
 

@@ -29,6 +29,19 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
+class Token:
+    """One token that the corpus gives itself: a symbol of the model's vocabulary, with its place in its part's text.
+
+    `start_char`, `end_char` (exclusive); tokens of a part are in the order of its text and do not overlap.
+    """
+
+    symbol: str
+    start_char: int
+    end_char: int
+    part: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Mention:
     """One mention of an entity: words `start_word` to `end_word` (exclusive); `cluster` is the entity."""
 
@@ -41,13 +54,17 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One annotated pair of word spans (ends exclusive), such as a frame's target and an element."""
+    """One annotated pair of word spans (ends exclusive), such as a frame element and the frame's target.
+
+    `core` says whether it is a core element of the frame; None where the corpus does not tell.
+    """
 
     relation: str
     source_start_word: int
     source_end_word: int
     target_start_word: int
     target_end_word: int
+    core: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +73,8 @@ class Example:
 
     `text` is part 0, `second` part 1 of a pair, `target` the text of a decoder. `document` names the text it is a part
     of; clusters of mentions are unique within it. `words` belong to
-    `text` and `second` together (see `Word.part`), `target_words` to `target`. `where` is the file and
-    line it came from, for messages.
+    `text` and `second` together (see `Word.part`), `target_words` to `target`. `tokens`, those of part 0 first, are
+    empty where the model's tokenizer is to split the texts. `where` is the file and line it came from, for messages.
     """
 
     name: str
@@ -73,6 +90,7 @@ class Example:
     target_words: tuple[Word, ...] = ()
     mentions: tuple[Mention, ...] = ()
     links: tuple[Link, ...] = ()
+    tokens: tuple[Token, ...] = ()
     where: str = ""
 
 

@@ -51,7 +51,7 @@ def to_example(source: Source, line: int, record: Mapping[str, object], chosen: 
     values: dict[str, str | None] = {}
     for field in SCALARS:
         if field in chosen:
-            values[field] = _scalar(source, line, chosen[field], record[chosen[field]])
+            values[field] = scalar(source, line, chosen[field], record[chosen[field]])
     name, where = values.pop("name", None) or source.name(line), source.where(line)
     for field in _TEXTS:
         value = values.get(field, "absent")
@@ -72,7 +72,8 @@ def to_example(source: Source, line: int, record: Mapping[str, object], chosen: 
     )
 
 
-def _scalar(source: Source, line: int, key: str, value: object) -> str | None:
+def scalar(source: Source, line: int, key: str, value: object) -> str | None:
+    """A value as text; None for null. Raises `BadInput` with file and line for a list or an object."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attnstore.errors import BadInput
+from attnstore.text.vocabulary import Vocabulary
 
 STDIN = "-"
 _BOM = b"\xef\xbb\xbf"
@@ -15,11 +16,15 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file of a corpus. `stem` begins the names made for its examples and is unique in the corpus."""
+    """One file of a corpus. `stem` begins the names made for its examples and is unique in the corpus.
+
+    `vocabulary` is the model's, for a corpus that gives its own tokens.
+    """
 
     path: Path
     stem: str
     columns: Mapping[str, str] = field(default_factory=dict)
+    vocabulary: Vocabulary | None = None
 
     def name(self, line: int) -> str:
         """The name of an example to which the corpus gives none: "<file stem>:<line>"."""

@@ -100,12 +100,12 @@ def _last_that_fits(
     """The token before which the piece from character `start` (token `first`) ends; None if nothing fits."""
     last: int | None = len(tokens)
     if len(tokens) - first > budget:
-        last = _break(text, tokens, first, first + budget)
+        last = last_break(text, tokens, first, first + budget)
     while last is not None:
         # A cut text may fall into more tokens than it was before.
         if len(spans(text[slice(*stripped(text, start, _start_of(text, tokens, last)))])) <= budget:
             return last
-        last = _break(text, tokens, first, last - 1)
+        last = last_break(text, tokens, first, last - 1)
     return None
 
 
@@ -113,8 +113,11 @@ def _start_of(text: str, tokens: Sequence[Bounds], token: int) -> int:
     return tokens[token][0] if token < len(tokens) else len(text)
 
 
-def _break(text: str, tokens: Sequence[Bounds], first: int, most: int) -> int | None:
-    """The last token after `first`, up to `most`, before which the text may be cut; None if there is none."""
+def last_break(text: str, tokens: Sequence[Bounds], first: int, most: int) -> int | None:
+    """The last token after `first`, up to `most`, before which the text may be cut; None if there is none.
+
+    Where white space precedes a token, if there is such a place.
+    """
     fallback = None
     for token in range(most, first, -1):
         start = tokens[token][0]

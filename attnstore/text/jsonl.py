@@ -1,7 +1,7 @@
 """This file reads JSON Lines: one object a line, with texts and, if it has them, words, mentions and links."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from attnstore.errors import BadInput
@@ -45,9 +45,11 @@ def record_of(source: Source, line: int, content: str) -> Mapping[str, object]:
     return record
 
 
-def example_of(source: Source, line: int, record: Mapping[str, object]) -> Example | Skipped:
-    """The example that an object describes, with its words, mentions and links."""
-    chosen = picks(source, line, record, FIELDS)
+def example_of(
+    source: Source, line: int, record: Mapping[str, object], fields: Sequence[str] = FIELDS
+) -> Example | Skipped:
+    """The example that an object describes, with its words, mentions and links; `fields` are those that count."""
+    chosen = picks(source, line, record, fields)
     example = to_example(source, line, record, chosen)
     if isinstance(example, Skipped):
         return example

@@ -7,6 +7,7 @@ from dataclasses import replace
 from attnstore.errors import BadInput
 from attnstore.text.example import Example, Skipped
 from attnstore.text.fit import Bounds, Spans, fit, windows
+from attnstore.text.given import given_first, given_windows
 from attnstore.text.splice import cut, cut_each, cut_target, joined, paired, require_single
 
 LEFT_OVER = "a paragraph left over at the end of its document; a pair needs two"
@@ -68,16 +69,16 @@ def cut_windows(example: Example, spans: Spans, budget: int) -> list[Example]:
 
     Windows follow one another without overlap and are cut at white space where there is any (see
     `fit.windows`); words, mentions and links go with the window that holds them (see `splice.cut_each`).
+    Tokens that the example brings are what is counted, and stay as they are (see `given.given_windows`).
     Raises `BadInput` for a pair or an example with a target, and for a budget that cannot hold a
     single character.
     """
-    if len(spans(example.text)) <= budget:
+    if len(example.tokens or spans(example.text)) <= budget:
         return [example]
     require_single(example, "cutting into windows")
-    pieces = windows(example.text, spans, budget)
-    if pieces is None:
+    cuts = given_windows(example, budget) if example.tokens else _windows(example, spans, budget)
+    if cuts is None:
         raise _too_small(example, budget)
-    cuts = cut_each(example, [[piece] for piece in pieces])
     return [replace(window, name=f"{example.name}#{number}") for number, window in enumerate(cuts, start=1)]
 
 
@@ -88,6 +89,11 @@ def truncate(example: Example, spans: Spans, budget: int, target_budget: int | N
     of them without one. Words, mentions and links stay as in `splice.cut_each`. The example itself comes back
     if nothing is too long. Raises `BadInput` for a budget that leaves a text without a token.
     """
+    if example.tokens:
+        shorter = given_first(example, budget)
+        if shorter is None:
+            raise _too_small(example, budget)
+        return shorter
     texts = [example.text] if example.second is None else [example.text, example.second]
     bounds = _first_tokens(example, texts, spans, budget)
     if bounds is not None:
@@ -97,6 +103,11 @@ def truncate(example: Example, spans: Spans, budget: int, target_budget: int | N
         if target is not None:
             example = cut_target(example, *target[0])
     return example
+
+
+def _windows(example: Example, spans: Spans, budget: int) -> list[Example] | None:
+    pieces = windows(example.text, spans, budget)
+    return None if pieces is None else cut_each(example, [[piece] for piece in pieces])
 
 
 def _first_tokens(example: Example, texts: Sequence[str], spans: Spans, budget: int) -> list[Bounds] | None:

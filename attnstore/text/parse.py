@@ -1,7 +1,6 @@
 """This file parses texts that have no gold words, with a spaCy pipeline."""
 
 import itertools
-from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from attnstore.errors import BadInput, MissingExtra
 from attnstore.text.example import Example, Link, Mention, Word
 from attnstore.text.fields import nearest
+from attnstore.text.places import words_at
 from attnstore.text.splice import n_sentences
 from attnstore.text.tree import mention_head, mention_type
 
@@ -169,7 +169,7 @@ def _governor(token: "Token") -> "Token | None":
 
 def _moved_mentions(example: Example, words: Sequence[Word]) -> Iterator[Mention]:
     for mention in example.mentions:
-        span = _same_place(example.words[mention.start_word : mention.end_word], words)
+        span = words_at(example.words[mention.start_word : mention.end_word], words)
         if span is not None:
             head = mention_head(words, range(*span))
             yield Mention(mention.cluster, *span, head, mention_type(words[head]))
@@ -177,19 +177,7 @@ def _moved_mentions(example: Example, words: Sequence[Word]) -> Iterator[Mention
 
 def _moved_links(example: Example, words: Sequence[Word]) -> Iterator[Link]:
     for link in example.links:
-        source = _same_place(example.words[link.source_start_word : link.source_end_word], words)
-        target = _same_place(example.words[link.target_start_word : link.target_end_word], words)
+        source = words_at(example.words[link.source_start_word : link.source_end_word], words)
+        target = words_at(example.words[link.target_start_word : link.target_end_word], words)
         if source is not None and target is not None:
-            yield Link(link.relation, *source, *target)
-
-
-def _same_place(old: Sequence[Word], words: Sequence[Word]) -> tuple[int, int] | None:
-    """The new words (end exclusive) over the characters of the old ones, None if there are none."""
-    starts = [word.start_char for word in old if word.start_char is not None]
-    ends = [word.end_char for word in old if word.end_char is not None]
-    if not starts or not ends:
-        return None
-    part = old[0].part
-    first = bisect_right(words, (part, min(starts)), key=lambda word: (word.part, word.end_char or 0))
-    last = bisect_left(words, (part, max(ends)), key=lambda word: (word.part, word.start_char or 0))
-    return (first, last) if first < last else None
+            yield Link(link.relation, *source, *target, core=link.core)

@@ -215,12 +215,12 @@ def _moved_mention(mention: Mention, words: int) -> Mention:
 
 def _moved_link(link: Link, source: int, target: int) -> Link:
     """The link with its source span `source` words later and its target span `target` words later."""
-    return Link(
-        link.relation,
-        link.source_start_word + source,
-        link.source_end_word + source,
-        link.target_start_word + target,
-        link.target_end_word + target,
+    return replace(
+        link,
+        source_start_word=link.source_start_word + source,
+        source_end_word=link.source_end_word + source,
+        target_start_word=link.target_start_word + target,
+        target_end_word=link.target_end_word + target,
     )
 
 

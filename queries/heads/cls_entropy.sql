@@ -6,7 +6,7 @@
 --          variant text in (smoothed, exact) = smoothed
 -- returns: layer, head, entropy_nats, entropy_normalised [0-1], n [examples with CLS]
 -- source:  Clark et al. 2019, section 3.3
--- paint:   entropy_nats
+-- paint:   entropy_nats, layers(entropy_nats)
 with sums as (
     select
         f.layer, f.head, f.n_cls,

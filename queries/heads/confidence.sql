@@ -8,7 +8,7 @@
 --          variant [with_sep; drop_keys; drop_keys_and_queries; drop_keys_renormalised],
 --          value [weight, 0-1], n [examples]
 -- source:  Song, confidence of BERT and ALBERT heads, after Voita et al. 2019
--- paint:   value
+-- paint:   value, layers(value, by=variant)
 with sums as (
     select
         layer, head,

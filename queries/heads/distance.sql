@@ -3,7 +3,7 @@
 -- params:  kind text = null, mode text in (macro, micro) = macro
 -- returns: layer, head, distance_tokens, n [examples]
 -- source:  mean attention distance, as in Vig and Belinkov 2019
--- paint:   distance_tokens
+-- paint:   distance_tokens, layers(distance_tokens)
 select
     layer, head,
     case $mode

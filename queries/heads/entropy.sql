@@ -7,7 +7,7 @@
 --          variant text in (smoothed, exact) = smoothed
 -- returns: layer, head, entropy_nats, entropy_normalised [0-1], uniform_nats [of uniform attention], n [examples]
 -- source:  Clark et al. 2019, section 3.3
--- paint:   entropy_nats
+-- paint:   entropy_nats, layers(entropy_nats, line=uniform_nats)
 with sums as (
     select
         layer, head, n_queries, n_normalised, log_keys_sum, entropy_normalised_sum,

@@ -8,23 +8,8 @@
 --          compat text in (strict, clark) = strict
 -- returns: layer, head, label, value [what passed the threshold: weight 0-1, or nats], n [examples]
 -- source:  Clark et al. 2019, section 6
--- paint:   value
-with means as (
-    select
-        layer, head,
-        avg(next_sum / nullif(n_queries - if($compat = 'clark', 0, 1), 0)) as next,
-        avg(previous_sum / nullif(n_queries - if($compat = 'clark', 0, 1), 0)) as previous,
-        avg(entropy_sum / n_queries) as entropy_nats,
-        avg(log_keys_sum / n_queries) as uniform_nats,
-        avg(cls_sum / n_queries) as cls,
-        avg(sep_sum / n_queries) as sep,
-        avg(punct_sum / n_queries) as punct,
-        count(*) as n
-    from head_facts
-    where kind = $kind
-    group by layer, head
-),
-labelled as (
+-- paint:   grid(label), grid(value)
+with labelled as (
     select
         *,
         case
@@ -32,10 +17,11 @@ labelled as (
             when sep > $sep then 'sep'
             when cls > $cls then 'cls'
             when entropy_nats > coalesce($broad_share * uniform_nats, $broad) then 'broad'
-            when previous > $previous then 'previous'
-            when next > $next then 'next'
+            when if($compat = 'clark', previous_clark, previous) > $previous then 'previous'
+            when if($compat = 'clark', next_clark, next) > $next then 'next'
         end as label
-    from means
+    from head_means
+    where kind = $kind
 )
 select
     layer, head, label,
@@ -44,8 +30,8 @@ select
         when 'sep' then sep
         when 'cls' then cls
         when 'broad' then entropy_nats
-        when 'previous' then previous
-        when 'next' then next
+        when 'previous' then if($compat = 'clark', previous_clark, previous)
+        when 'next' then if($compat = 'clark', next_clark, next)
     end as value,
     n
 from labelled

@@ -5,7 +5,7 @@
 -- params:  kind text = null, mode text in (macro, micro) = macro, compat text in (strict, clark) = strict
 -- returns: layer, head, metric [self; previous; next], value [weight, 0-1], n [examples]
 -- source:  Clark et al. 2019, section 3.1
--- paint:   value
+-- paint:   value, layers(value, by=metric)
 with sums as (
     select
         layer, head,

@@ -7,7 +7,7 @@
 -- returns: layer, head, metric [cls; sep; punct; sep_sep; rest_sep], value [weight, 0-1],
 --          n [examples that have such queries]
 -- source:  Clark et al. 2019, section 3.2
--- paint:   value
+-- paint:   value, layers(value, by=metric)
 with sums as (
     select
         layer, head,

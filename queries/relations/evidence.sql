@@ -1,45 +1,72 @@
 -- The sentences behind a number: what one head predicts for the dependents of one relation.
--- reads:   word_facts(pieces=$pieces), words, examples
+--
+-- Directions and other parameters are those of relations/accuracy, so that its `n` and `correct` can be read here
+-- line by line; relation = all lists every annotated arc. Asked is the dependent (or the clitic in its place), and
+-- right is its governor, null for a root; with `head_row`, asked is the governor, and right is the dependent. Words
+-- are numbered from 0 over the example; the sentence begins at `first_word`.
+-- reads:   relations, words, examples, heads, word_facts(pieces=$pieces)
 -- params:  relation text, layer integer, head integer, kind text = null,
---          direction text in (dep_to_head, head_to_dep) = dep_to_head,
---          deprel_level text in (base, full) = full, correct boolean = null,
---          pieces text in (mean, first, max) = mean, limit integer = 20
--- returns: example, name, sentence, word, dependent, gold [its governor; null for a root], predicted, weight [0-1],
---          correct
+--          direction text in (dep_to_head, head_to_dep, head_row) = dep_to_head,
+--          deprel_level text in (base, full) = full,
+--          words text in (all, all_no_punct, all_no_punct_no_root) = all, possessive boolean = false,
+--          correct boolean = null, pieces text in (mean, first, max) = mean, limit integer = 20
+-- returns: example, name, sentence, word [of the dependent], dependent, gold [what would be right],
+--          predicted, weight [0-1], correct, asked_word, gold_word, predicted_word, first_word
 -- source:  Clark et al. 2019, section 4.2
-with hits as (
+-- paint:   evidence(word=asked_word)
+with arcs as (
     select
-        w.example, w.side, w.part, w.sentence, w.word, w.form as dependent, w.governor,
-        if($direction = 'dep_to_head', f.attends_to, f.attended_by) as predicted,
-        if($direction = 'dep_to_head', f.attends_to_weight, f.attended_by_weight) as weight,
-        coalesce(predicted = w.governor, false) as correct
-    from words as w
-    join word_facts as f using (example, side, word)
+        example, side, part, sentence, word, governor,
+        if($possessive, coalesce(clitic, word), word) as scored
+    from relations
     where
-        f.kind = $kind
+        side = (select any_value(queries) from heads where kind = $kind)
         and $kind <> 'cross'
-        and f.layer = $layer
-        and f.head = $head
-        and w.aligned <> 'none'
-        and if($deprel_level = 'base', split_part(w.deprel, ':', 1), w.deprel) = $relation
-        and ($correct is null or coalesce(predicted = w.governor, false) = $correct)
-    order by w.example, w.word
+        and if(
+            $relation = 'all', not derived,
+            if($deprel_level = 'base', split_part(deprel, ':', 1), deprel) = $relation
+        )
+        and ($words = 'all' or split_part(deprel, ':', 1) <> 'punct')
+        and ($words <> 'all_no_punct_no_root' or split_part(deprel, ':', 1) <> 'root')
+),
+asked as (
+    select
+        *,
+        if($direction = 'head_row', governor, scored) as asked_word,
+        if($direction = 'head_row', scored, governor) as gold_word
+    from arcs
+),
+hits as (
+    select
+        a.*,
+        if($direction = 'head_to_dep', f.attended_by, f.attends_to)[h.position] as predicted_word,
+        if($direction = 'head_to_dep', f.attended_by_weight, f.attends_to_weight)[h.position] as weight,
+        coalesce(predicted_word = a.gold_word, false) as correct
+    from asked as a
+    join stored.heads as h on h.kind = $kind and h.layer = $layer and h.head = $head
+    left join stored.word_facts as f
+        on f.example = a.example and f.word = a.asked_word and f.kind = $kind
+    where $correct is null or coalesce(predicted_word = a.gold_word, false) = $correct
+    order by a.example, a.word, a.governor
     limit $limit
 ),
 sentences as (
-    select example, side, part, sentence, string_agg(form, ' ' order by word) as text
+    select example, side, part, sentence, string_agg(form, ' ' order by word) as text, min(word) as first_word
     from words
     where example in (select example from hits)
     group by example, side, part, sentence
 )
 select
-    h.example, e.name, s.text as sentence, h.word, h.dependent,
-    gold.form as gold, other.form as predicted, h.weight, h.correct
+    h.example, e.name, s.text as sentence, h.word, dependent.form as dependent,
+    gold.form as gold, predicted.form as predicted, h.weight, h.correct,
+    h.asked_word, h.gold_word, h.predicted_word, s.first_word
 from hits as h
 join examples as e using (example)
 join sentences as s using (example, side, part, sentence)
+join words as dependent
+    on dependent.example = h.example and dependent.side = h.side and dependent.word = h.word
 left join words as gold
-    on gold.example = h.example and gold.side = h.side and gold.word = h.governor
-left join words as other
-    on other.example = h.example and other.side = h.side and other.word = h.predicted
-order by h.example, h.word
+    on gold.example = h.example and gold.side = h.side and gold.word = h.gold_word
+left join words as predicted
+    on predicted.example = h.example and predicted.side = h.side and predicted.word = h.predicted_word
+order by h.example, h.word, h.gold_word, h.asked_word

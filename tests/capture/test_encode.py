@@ -285,16 +285,6 @@ def test_a_model_without_a_decoder_has_no_target(tiny: Tiny) -> None:
             load_encoder(str(tiny(family))).encode_target("the cat")
 
 
-def test_whitespace_tokens_are_looked_up_whole(tiny: Tiny) -> None:
-    encoder = load_encoder(str(tiny("bert")), tokens="whitespace")
-    encoded = encoder.encode("the cats ##s [SEP] mat")
-    # "cats" is no entry of the vocabulary, "##s" is one.
-    assert encoded.texts == ("[CLS]", "the", "[UNK]", "##s", "[UNK]", "mat", "[SEP]")
-    assert encoded.spans[1:-1] == ((0, 3), (4, 8), (9, 12), (13, 18), (19, 22))
-    assert encoded.special == ("cls", None, None, None, None, None, "sep")
-    assert load(str(tiny("bert")), tokens="whitespace").encoder.encode("the cats").texts[2] == "[UNK]"
-
-
 def test_half_a_surrogate_pair_is_refused(encoders: dict[str, Encoder]) -> None:
     for call in (encoders["gpt2"].encode, encoders["gpt2"].spans):
         with pytest.raises(BadInput, match="half of a surrogate pair at character 4"):

@@ -71,6 +71,9 @@ def test_a_complete_header_is_read_into_its_parts(tmp_path: Path) -> None:
         Column("n"),
     )
     assert question.source == "Clark et al. (2019), section 3.1: figure 2"
+    (picture,) = question.pictures
+    assert (picture.kind, picture.name) == ("grid", "grid")
+    assert picture.columns == {"value": "entropy_nats", "layer": "layer", "head": "head"}
     assert question.paint == "entropy_nats"
 
 
@@ -140,6 +143,18 @@ def test_a_parameter_prints_as_one_would_write_it() -> None:
         (header(returns="layer, x, x"), 4, "each column once"),
         (header(more="-- paint: y\n"), 6, "no column y"),
         (header(returns="layer, x", more="-- paint: x\n"), 6, "no column head"),
+        (header(more="-- paint: layers(y)\n"), 6, "no column y"),
+        (header(more="-- paint: x,\n--   layers(x, by=y)\n"), 7, "no column y"),
+        (header(more="-- paint: pie(x)\n"), 6, "a kind of picture: grid, layers"),
+        (header(more="-- paint: bars(x)\n"), 6, "a picture of kind bars without by"),
+        (header(more="-- paint: bars(x, value=x)\n"), 6, "each of value, baseline, by"),
+        (header(more="-- paint: layers(x, colour=x)\n"), 6, "each of value, layer, head, by, line at most once"),
+        (header(more="-- paint: matrix(x, layer, head, x, x, x, x)\n"), 6, "each of value, row, column, by"),
+        (header(more="-- paint: layers()\n"), 6, "expected a column"),
+        (header(more="-- paint: layers(x\n"), 6, "expected `)`"),
+        (header(more="-- paint: layers(x) x\n"), 6, "a comma or the end"),
+        (header(more="-- paint: evidence\n"), 6, "no column predicted_word, sentence, word"),
+        (header(more="-- paint:\n"), 6, "`paint:` is empty"),
     ],
 )
 def test_a_mistake_in_the_header_names_file_line_and_what_is_wrong(

@@ -147,10 +147,42 @@ def test_annotate_adds_nothing_where_one_of_two_files_is_missing(corpus: Path, t
     assert not (tmp_path / "s.attn" / "additions").exists()
 
 
+def test_annotate_gives_words_before_the_mentions_and_links_that_count_them(corpus: Path, tmp_path: Path) -> None:
+    good("ingest", corpus / "tiny.toml", tmp_path / "s.attn")
+    spans = {"source_start_word": 1, "source_end_word": 2, "target_start_word": 0, "target_end_word": 1}
+    entries = {
+        "words": {"name": "s3", "text": "rain fell", "words": ["rain fell"]},
+        "mentions": {"name": "s3", "mentions": [{"cluster": "it", "start_word": 0, "end_word": 1}]},
+        "links": {"name": "s0", "links": [{"relation": "r", **spans, "core": False}]},
+    }
+    files: list[object] = []
+    for name in reversed(entries):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text(json.dumps(entries[name]))
+        files += [f"--{name}", path]
+    result = good("annotate", tmp_path / "s.attn", *files)
+    added = [line.rpartition(" ")[2] for line in result.stderr.splitlines()]
+    assert added == ["000001-words", "000002-mentions", "000003-links"]
+    found = rows("sql", tmp_path / "s.attn", "select cluster, end_word from mentions")
+    assert found == [{"cluster": "it", "end_word": 1}]
+    (link,) = rows("sql", tmp_path / "s.attn", "select example, source_start_word, core from links")
+    assert link == {"example": 0, "source_start_word": 1, "core": False}
+
+
+def test_annotate_adds_nothing_where_links_have_another_ending(corpus: Path, tmp_path: Path) -> None:
+    good("ingest", corpus / "tiny.toml", tmp_path / "s.attn")
+    (tmp_path / "links.conllu").write_text("")
+    words = ("--words", corpus / "corpus.jsonl")
+    result = invoke("annotate", tmp_path / "s.attn", *words, "--links", tmp_path / "links.conllu")
+    assert isinstance(result.exception, BadInput)
+    assert "expected one of .jsonl" in str(result.exception)
+    assert not (tmp_path / "s.attn" / "additions").exists()
+
+
 def test_annotate_without_a_file_is_wrong_usage(store: Path) -> None:
     result = invoke("annotate", store)
     assert result.exit_code == 2
-    assert "--words FILE or --labels FILE" in result.stderr
+    assert "--words, --labels, --mentions, --links or --patterns FILE" in result.stderr
 
 
 def test_info_says_what_the_store_holds(store: Path) -> None:

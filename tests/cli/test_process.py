@@ -17,6 +17,8 @@ from tests.cli.running import process, started, write_recipe
 from tests.conftest import SENTENCES, write_arrays
 
 ROOT = Path(__file__).parents[2]
+WRITING = {"ingest", "annotate", "refresh", "export"}
+"""Commands that make something and say so on standard error."""
 
 
 def ended(result: Any, status: int = 0) -> tuple[str, str]:
@@ -36,22 +38,26 @@ def test_every_command_runs_as_a_process(tmp_path: Path) -> None:
         ["estimate", recipe, "--format", "json"],
         ["ingest", recipe, store],
         ["annotate", store, "--labels", labels],
+        ["refresh", store, "offset_facts", "reach=2"],
         ["info", store, "--format", "json"],
         ["questions", "--format", "json"],
         ["ask", "heads/entropy", store, "--format", "json"],
         ["sql", store, "select label from examples where example = 0", "--format", "json"],
+        ["compare", "compare/cosine", store, store, "--format", "json"],
         ["show", store, 0, "--layer", 0, "--head", 0],
+        ["export", "patterns/maps", store, "-o", tmp_path / "maps.parquet", "size=2"],
         ["verify", store, "--deep", "--format", "json"],
         ["doctor", "--format", "json"],
     ):
         data[str(words[0])], talk[str(words[0])] = ended(process(*words))
     assert set(data) == set(COMMANDS) - {"demo"}  # the demo loads a real model: see the slow test
-    assert {name for name, text in data.items() if text} == set(data) - {"ingest", "annotate"}
-    assert {name for name, text in talk.items() if text} == {"ingest", "annotate", "verify"}
-    for name in set(data) - {"ingest", "annotate", "show"}:
+    assert {name for name, text in data.items() if text} == set(data) - WRITING
+    assert {name for name, text in talk.items() if text} == WRITING | {"verify"}
+    for name in set(data) - WRITING - {"show"}:
         assert isinstance(json.loads(data[name]), list), name
     assert json.loads(data["sql"]) == [{"label": "a"}]
     assert len(json.loads(data["ask"])) == 6
+    assert [row["cosine"] for row in json.loads(data["compare"])] == pytest.approx([1] * 6)
     assert json.loads(data["verify"]) == []
 
 

@@ -1,7 +1,6 @@
-"""New words and labels reach a finished store as an addition: what an ingest with them would have stored."""
+"""New words reach a finished store as an addition: what an ingest with them would have stored."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,74 +14,10 @@ from attnstore.errors import BadInput, NotStored
 from attnstore.format import names
 from attnstore.format.commit import published
 from attnstore.format.verify import verify
-from attnstore.job import plan as plan_module
 from attnstore.job.annotate import annotate_labels, annotate_words
 from attnstore.job.run import ingest
-from tests.conftest import SENTENCES, arrays_recipe, random_maps, write_arrays
-
-Words = dict[str, list[tuple[str, int | None]]]
-
-# Other words than blanks give: "neighbours'" in two, "old clock" as one. Governors count from 0, None is the root.
-NEW: Words = {
-    "s0": [("the", 1), ("old clock", None), ("stopped", 1), (".", 2)],
-    "s3": [("rain", 1), ("fell", None)],
-    "s6": [
-        ("their", 1),
-        ("neighbours", 3),
-        ("'", 1),
-        ("dog", 4),
-        ("barked", None),
-        ("at us", 4),
-        ("all", 7),
-        ("night", 4),
-        (".", 4),
-    ],
-}
-
-
-def record(words: Sequence[tuple[str, int | None]]) -> list[dict[str, Any]]:
-    """Words as JSON Lines have them."""
-    return [{"form": form, "governor": governor, "deprel": "x" if governor else "root"} for form, governor in words]
-
-
-def jsonl(path: Path, words: Words, named: bool = True, **more: Any) -> Path:
-    """A file of annotations for the sentences of the tiny corpus."""
-    lines = [
-        {**({"name": name} if named else {}), "text": SENTENCES[int(name[1:])], "words": record(found), **more}
-        for name, found in words.items()
-    ]
-    path.write_text("\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
-    return path
-
-
-def conllu(path: Path, words: Words, comment: str = "# sent_id = {name}\n# text = {text}\n") -> Path:
-    """The same as CoNLL-U."""
-    text = ""
-    for name, found in words.items():
-        text += comment.format(name=name, text=SENTENCES[int(name[1:])])
-        for number, (form, governor) in enumerate(found, start=1):
-            head = 0 if governor is None else governor + 1
-            deprel = "x" if governor else "root"
-            text += "\t".join([str(number), form, *"____", str(head), deprel, "_", "_"]) + "\n"
-        text += "\n"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def rewritten(corpus: Path, folder: Path, change: dict[str, dict[str, Any]]) -> Path:
-    """The corpus with other keys for some examples, over the same maps."""
-    folder.mkdir()
-    lines = [json.loads(line) for line in corpus.read_text().splitlines()]
-    for line in lines:
-        line.update(change.get(line["name"], {}))
-        line["maps"] = str(corpus.parent / "maps.npz")
-    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    return folder / "corpus.jsonl"
-
-
-def table(store: Path, name: str, **pinned: Any) -> list[dict[str, Any]]:
-    with attnstore.open(store, **pinned) as opened:
-        return list(opened.sql(f"select * from {name} order by all"))
+from tests.conftest import arrays_recipe, random_maps
+from tests.job.annotating import NEW, conllu, jsonl, record, rewritten, table
 
 
 def word_facts(store: Path) -> pa.Table:
@@ -90,13 +25,6 @@ def word_facts(store: Path) -> pa.Table:
     with attnstore.open(store) as opened:
         found = pa.concat_tables(pq.read_table(path) for path in opened.engine.files.paths("word_facts"))
     return found.sort_by([("example", "ascending"), ("word", "ascending")])
-
-
-@pytest.fixture
-def exact(tmp_path: Path, arrays_corpus: Path) -> Path:
-    """The tiny store at exact precision, with the words that blanks give."""
-    ingest(arrays_recipe(arrays_corpus, keep__precision="exact"), tmp_path / "exact.attn").close()
-    return tmp_path / "exact.attn"
 
 
 @pytest.fixture
@@ -180,22 +108,6 @@ def test_words_are_found_by_their_joined_text(tmp_path: Path, arrays_corpus: Pat
     ]
 
 
-def test_a_name_made_from_file_and_line_says_nothing_about_another_corpus(tmp_path: Path) -> None:
-    # The store's example is corpus:2 and so is the second row of labels in corpus.csv, by chance.
-    corpus = write_arrays(tmp_path / "c", SENTENCES[:2])
-    lines = [{k: v for k, v in json.loads(line).items() if k != "name"} for line in corpus.read_text().splitlines()]
-    maps = np.load(corpus.parent / "maps.npz")
-    for number, line in enumerate(lines):
-        np.savez(corpus.parent / f"{number}.npz", encoder=maps[f"s{number}/encoder"])
-        line["maps"] = f"{number}.npz"
-    corpus.write_text("\n".join(map(json.dumps, lines)) + "\n")
-    ingest(arrays_recipe(corpus), tmp_path / "s.attn").close()
-    assert [row["name"] for row in table(tmp_path / "s.attn", "examples")] == ["corpus:1", "corpus:2"]
-    (tmp_path / "corpus.csv").write_text(f'text,label\n"{SENTENCES[0]}",first\n"{SENTENCES[1]}",second\n')
-    annotate_labels(tmp_path / "s.attn", tmp_path / "corpus.csv")
-    assert [row["label"] for row in table(tmp_path / "s.attn", "examples")] == ["first", "second"]
-
-
 def test_what_matches_nothing_is_reported_and_nothing_at_all_refused(tmp_path: Path, exact: Path) -> None:
     path = jsonl(tmp_path / "w.jsonl", {"s3": NEW["s3"]})
     path.write_text(path.read_text() + json.dumps({"name": "other", "text": "no such text", "words": ["no"]}) + "\n")
@@ -204,28 +116,6 @@ def test_what_matches_nothing_is_reported_and_nothing_at_all_refused(tmp_path: P
     with pytest.raises(BadInput, match="no example of the store has the name or the text of other"):
         annotate_words(exact, path)
     assert published(exact, names.ADDITIONS) == ["000001-words"]
-
-
-def test_equal_texts_take_their_annotations_in_order(tmp_path: Path) -> None:
-    corpus = write_arrays(tmp_path / "c", ["rain fell"] * 3 + ["he left"])
-    ingest(arrays_recipe(corpus), tmp_path / "s.attn").close()
-    (tmp_path / "l.csv").write_text("text,label\nrain fell,a\nrain fell,b\nhe left,c\nhe left,d\n")
-    done = annotate_labels(tmp_path / "s.attn", tmp_path / "l.csv")
-    # The third "rain fell" gets the last label of that text; the second "he left" has no example left.
-    assert [row["label"] for row in table(tmp_path / "s.attn", "examples")] == ["a", "b", "b", "c"]
-    assert (done.examples, done.unmatched) == (4, ("l:5",))
-
-
-def test_labels_replace_labels_and_leave_the_rest(tmp_path: Path, exact: Path) -> None:
-    before = table(exact, "examples")
-    for text in ("name,text,label\ns0,x,old\ns1,x,old\n", "name,text,label\ns1,x,new\ns2,x,\n"):
-        (tmp_path / "l.csv").write_text(text)
-        annotate_labels(exact, tmp_path / "l.csv")
-    after = table(exact, "examples")
-    assert [row["label"] for row in after] == ["old", "new", None, None, None, None, None]
-    assert [{**row, "label": None} for row in after] == before
-    assert [row["label"] for row in table(exact, "examples", snapshot=2)][:2] == ["old", "old"]
-    assert verify(exact, deep=True) == []
 
 
 def test_words_then_labels_keep_both(tmp_path: Path, exact: Path) -> None:
@@ -335,26 +225,6 @@ def test_a_store_without_facts_gets_words_and_no_facts(tmp_path: Path, arrays_co
     assert len([w for w in table(tmp_path / "s.attn", "words") if w["example"] == 6]) == len(NEW["s6"])
 
 
-def test_a_store_that_is_not_finished_is_refused(
-    tmp_path: Path, arrays_corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plan_module, "SEGMENT_TOKENS", 20)
-    monkeypatch.setattr("attnstore.job.run.SNAPSHOT_SECONDS", -1.0)
-    real = attnstore.job.run.fill
-
-    def stops(staging: Path, segment: Any, *rest: Any) -> Any:
-        if segment.number == 1:
-            raise KeyboardInterrupt
-        return real(staging, segment, *rest)
-
-    monkeypatch.setattr("attnstore.job.run.fill", stops)
-    with pytest.raises(KeyboardInterrupt):
-        ingest(arrays_recipe(arrays_corpus), tmp_path / "s.attn")
-    (tmp_path / "l.csv").write_text("name,text,label\ns0,x,a\n")
-    with pytest.raises(BadInput, match=r"1 of \d segments; expected a finished store"):
-        annotate_labels(tmp_path / "s.attn", tmp_path / "l.csv")
-
-
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -375,45 +245,3 @@ def test_a_file_that_cannot_be_used_adds_nothing(
         annotate_words(exact, tmp_path / name)
     assert published(exact, names.ADDITIONS) == []
     assert not list(exact.glob("additions/*"))
-
-
-def test_labels_without_a_label_are_refused(tmp_path: Path, exact: Path) -> None:
-    (tmp_path / "l.csv").write_text("name,text\ns3,rain fell\n")
-    with pytest.raises(BadInput, match="no label in it"):
-        annotate_labels(exact, tmp_path / "l.csv")
-
-
-def test_two_annotations_at_once_do_not_undo_each_other(
-    tmp_path: Path, exact: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "l.csv").write_text("name,text,label\ns0,x,a\n")
-    (tmp_path / "m.csv").write_text("name,text,label\ns1,x,b\n")
-    real = attnstore.job.annotate.seal
-    once: list[int] = []
-
-    def meanwhile(*args: Any) -> Any:
-        if not once:
-            once.append(1)
-            annotate_labels(exact, tmp_path / "m.csv")
-        return real(*args)
-
-    monkeypatch.setattr("attnstore.job.annotate.seal", meanwhile)
-    with pytest.raises(BadInput, match=r"another addition was made meanwhile.*Run the same command again"):
-        annotate_labels(exact, tmp_path / "l.csv")
-    annotate_labels(exact, tmp_path / "l.csv")
-    assert [row["label"] for row in table(exact, "examples")][:2] == ["a", "b"]
-    assert not list(exact.glob("additions/.staging-*"))
-
-
-def test_an_annotation_that_was_published_and_not_committed_is_taken_up(
-    tmp_path: Path, exact: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "l.csv").write_text("name,text,label\ns0,x,a\n")
-    (tmp_path / "m.csv").write_text("name,text,label\ns1,x,b\n")
-    with monkeypatch.context() as patch:
-        patch.setattr("attnstore.job.annotate.commit", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            annotate_labels(exact, tmp_path / "l.csv")
-    assert table(exact, "examples")[0]["label"] is None
-    annotate_labels(exact, tmp_path / "m.csv")
-    assert [row["label"] for row in table(exact, "examples")][:2] == ["a", "b"]

@@ -65,6 +65,7 @@ def test_a_pattern_without_a_match_says_from_where_it_was_read(folder: Path) -> 
         ("pairs", b"one\n", "stdin.txt"),
         ("conllu", b"1\ta\n", "stdin.conllu"),
         ("jsonl", b"{}\n", "stdin.jsonl"),
+        ("tokens", b"{}\n", "stdin.jsonl"),
         ("arrays", b"{}\n", "stdin.jsonl"),
         ("table", b"text,label\na,b\n", "stdin.csv"),
         ("table", b"text\tlabel\na\tb\n", "stdin.tsv"),

@@ -85,7 +85,7 @@ def test_a_setting_without_a_value_is_refused() -> None:
 def test_every_key_is_listed_for_the_documentation() -> None:
     names = [name for name, _, _ in keys()]
     assert names[:3] == ["title", "corpus.kind", "corpus.path"]
-    assert len(names) == len(set(names)) == 20
+    assert len(names) == len(set(names)) == 21
 
 
 @pytest.mark.parametrize(

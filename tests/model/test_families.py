@@ -129,7 +129,11 @@ def test_relations_are_those_of_the_words_on_the_side_of_the_kind(
         for row in tokens.to_arrow().to_pylist():
             word[row["example"]].append(row["word"])
         answer = store.ask("relations/accuracy", kind=kind, relation="dep").to_arrow().to_pylist()
-        found = {(row["layer"], row["head"], row["direction"]): [row["n"], row["correct"]] for row in answer}
+        found = {
+            (row["layer"], row["head"], row["direction"]): [row["n"], row["correct"]]
+            for row in answer
+            if row["direction"] != "head_row"
+        }
         assert found == relations(maps, word)
         if side == "target":
             assert store.ask("relations/accuracy", kind="cross").to_arrow().num_rows == 0

@@ -8,16 +8,23 @@ from pathlib import Path
 import pytest
 
 from attnstore.catalogue.catalogue import questions
-from attnstore.store.store import Store
-from attnstore.store.store import open as open_store
-from tests.golden.make import FOLDER, REQUIRED, answer, golden_store, path
+from tests.golden.make import FOLDER, REQUIRED, Golden, answer, path
 
 NAMES = sorted(questions())
 
+BESIDE = {("frames/heads", "pairs=zip"): {"level": "token"}}
+"""What a choice can only be given together with."""
+
+EMPTY = {
+    ("frames/heads", "filter=kovaleva"): "every golden sentence has two targets",
+    ("patterns/shares", "labels=own"): "nobody labelled the golden maps",
+}
+"""Choices for which the golden store has nothing, and why; their own tests have."""
+
 
 @pytest.fixture(scope="module")
-def golden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    with open_store(golden_store(tmp_path_factory.mktemp("golden"))) as opened:
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Golden]:
+    with Golden(tmp_path_factory.mktemp("golden")) as opened:
         yield opened
 
 
@@ -25,13 +32,14 @@ def _same(found: str, expected: str) -> bool:
     if found == expected:
         return True
     try:
-        return math.isclose(float(found), float(expected), rel_tol=1e-4, abs_tol=1e-6)
+        pairs = list(zip(found.split(), expected.split(), strict=True))  # a list has several numbers
+        return all(math.isclose(float(one), float(two), rel_tol=1e-4, abs_tol=1e-6) for one, two in pairs)
     except ValueError:
         return False
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_answer_is_the_golden_one(golden: Store, name: str) -> None:
+def test_the_answer_is_the_golden_one(golden: Golden, name: str) -> None:
     with path(name).open(newline="", encoding="utf-8") as file:
         expected = list(csv.reader(file))
     found = list(answer(golden, name))
@@ -42,14 +50,14 @@ def test_the_answer_is_the_golden_one(golden: Store, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_columns_are_those_that_the_question_declares(golden: Store, name: str) -> None:
+def test_the_columns_are_those_that_the_question_declares(golden: Golden, name: str) -> None:
     found = golden.ask(name, **REQUIRED.get(name, {}))
     assert found.columns == tuple(column.name for column in questions()[name].returns)
     assert len(found) > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_question_answers_twice_the_same(golden: Store, name: str) -> None:
+def test_a_question_answers_twice_the_same(golden: Golden, name: str) -> None:
     asked = REQUIRED.get(name, {})
     first, second = (list(answer(golden, name)) for _ in range(2))
     assert [row[0] for row in first] == [row[0] for row in second], f"the order of {name} {asked} is not fixed"
@@ -64,11 +72,11 @@ def test_a_question_answers_twice_the_same(golden: Store, name: str) -> None:
         for choice in param.choices or (("true", "false") if param.type == "boolean" else ())
     ],
 )
-def test_every_choice_of_a_parameter_is_answered(golden: Store, name: str, parameter: str) -> None:
+def test_every_choice_of_a_parameter_is_answered(golden: Golden, name: str, parameter: str) -> None:
     param, _, value = parameter.partition("=")
-    found = golden.ask(name, **{**REQUIRED.get(name, {}), param: value})
+    found = golden.ask(name, **{**REQUIRED.get(name, {}), **BESIDE.get((name, parameter), {}), param: value})
     assert found.columns == tuple(column.name for column in questions()[name].returns)
-    assert len(found) > 0
+    assert (len(found) > 0) == ((name, parameter) not in EMPTY)
 
 
 def test_there_is_no_golden_answer_to_a_question_that_does_not_ship() -> None:

@@ -136,3 +136,28 @@ def syntax_map() -> Case:
     ]
     axis = build_axis("C 0 1 2 S")
     return Case(np.array([rows]), Frame(axis, axis))
+
+
+@pytest.fixture(scope="session")
+def pieced(random_map: Callable[..., NDArray[np.float32]]) -> Case:
+    """Five random heads over a pair of sentences of words of one to three tokens; word 5 has none."""
+    axis = build_axis("C 0 0 1 2 2 2 S 3 4 4 6 S", n_words=7)
+    return Case(random_map(5, 13, 13, seed=7).astype(np.float64), Frame(axis, axis))
+
+
+@pytest.fixture(scope="session")
+def crossed(random_map: Callable[..., NDArray[np.float32]]) -> Case:
+    """Two random heads of a cross map from five tokens to four."""
+    return Case(random_map(2, 5, 4, seed=3).astype(np.float64), Frame(build_axis("C 0 0 1 S"), build_axis("C 0 1 S")))
+
+
+@pytest.fixture(scope="session")
+def word_weight() -> Callable[..., float]:
+    """One cell of a head's word map by its definition, of the map [query, key] and the word of each token."""
+
+    def weight(weights: NDArray[np.float64], word: NDArray[np.int32], word_q: int, word_k: int) -> float:
+        rows = [token for token in range(len(word)) if word[token] == word_q]
+        columns = [token for token in range(len(word)) if word[token] == word_k]
+        return float(sum(weights[row, column] for row in rows for column in columns) / len(rows))
+
+    return weight

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from attnstore.errors import BadInput
 from attnstore.show.bitmap import pixels
-from attnstore.show.colour import ANCHORS, Scale, matrix, rgb, scale, web
+from attnstore.show.colour import ANCHORS, GREY, KINDS, Scale, matrix, rgb, scale, series, web
 
 NAN = math.nan
 
@@ -82,3 +82,26 @@ def test_a_shape_that_cannot_be_drawn_is_refused() -> None:
     assert matrix([[1, 2]], "drawing").dtype == np.float64
     with pytest.raises(BadInput, match=r"drawing: an array of shape \[1, 2, 1\]; expected two dimensions"):
         matrix([[[1], [2]]], "drawing")
+
+
+def test_kinds_have_colours_far_apart_and_an_order_follows_the_scale() -> None:
+    kinds = [series(index, len(KINDS)) for index in range(len(KINDS))]
+    assert kinds == list(KINDS)
+    assert len({*kinds, GREY}) == len(KINDS) + 1
+    many = [series(index, 30) for index in range(30)]
+    assert (many[0], many[-1]) == (web(0.2), web(0.88))
+    assert len(set(many)) == 30
+    assert series(0, 2, is_ordered=True) == web(0.2)
+    assert series(0, 1, is_ordered=True) == web(0.2)
+
+
+def test_colours_of_series_stand_out_from_both_papers() -> None:
+    def light(colour: str) -> float:
+        channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    for colour in (*KINDS, GREY):
+        for paper in ("#ffffff", "#0d1117"):
+            high, low = sorted((light(colour), light(paper)), reverse=True)
+            assert (high + 0.05) / (low + 0.05) > 2

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from attnstore.errors import BadInput
 from attnstore.show.colour import web
-from attnstore.show.heatmap import grid_svg, lines_svg, map_svg
+from attnstore.show.heatmap import grid_svg, map_svg
+from attnstore.show.lines import lines_svg
 from attnstore.show.markup import Markup, escape, heading, paragraphs, preformatted
 from attnstore.show.page import page, table_html
 

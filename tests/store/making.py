@@ -62,6 +62,8 @@ class Made:
     maps: Mapping[str, Floats]
     target: Text | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
+    mentions: Sequence[Mapping[str, Any]] = ()
+    links: Sequence[Mapping[str, Any]] = ()
 
     def frame(self, kind: Kind) -> Frame:
         axes = {"source": self.source.axis, "target": self.target.axis if self.target else None}
@@ -200,6 +202,9 @@ def _write(
             if text is not None:
                 writers["tokens"].append_rows(_token_rows(first + index, side, text))
                 writers["words"].append_rows(_word_rows(first + index, side, text))
+        for name, own in (("mentions", example.mentions), ("links", example.links)):
+            key = name.removesuffix("s")
+            writers[name].append_rows([{"example": first + index, key: at, **item} for at, item in enumerate(own)])
     for kind, shape in info.kinds.items():
         if info.facts["tables"]:
             _write_facts(writers, info, kind, shape, first, made)
@@ -216,7 +221,7 @@ def _token_rows(example: int, side: str, text: Text) -> list[dict[str, Any]]:
             "text": spelling,
             "token_id": position,
             "word": None if word < 0 else word,
-            "part": None if special else 0,
+            "part": None if special else text.words[word].get("part", 0) if word >= 0 else 0,
             "special": special,
             "punct": spelling in (".", ","),
         }

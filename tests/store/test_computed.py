@@ -11,7 +11,7 @@ from attnstore.errors import BadQuestion, NotStored
 from attnstore.format.manifest import Kept, Kind
 from attnstore.format.tables import TABLES
 from attnstore.reduce.head_facts import head_facts
-from attnstore.store.computed import compute
+from attnstore.store.fill import compute
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 from tests.store.making import ENCODER, KINDS, Made, make_store, random_examples
@@ -166,7 +166,7 @@ def test_the_least_recently_used_tables_make_room(exact: Path) -> None:
     with open_store(exact) as store:
         for eps in (0.1, 0.2, 0.3, 0.4, 0.1, 0.5):
             store.ask("heads/entropy", eps=eps)
-        held = [dict(params)["eps"] for ((_, params),) in store.engine.computed._held]
+        held = [dict(params)["eps"] for _, ((_, params),) in store.engine.computed._held]
         assert held == [0.3, 0.4, 0.1, 0.5]
 
 

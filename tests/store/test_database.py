@@ -15,39 +15,9 @@ from attnstore.errors import AttnStoreError, BadInput, BadQuestion, Damaged, Not
 from attnstore.format.commit import commit, publish, seal, stage
 from attnstore.format.manifest import Kept, Kind
 from attnstore.format.parquet import TableWriter
-from attnstore.format.tables import TABLES
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 from tests.store.making import Made, make_store, random_examples
-
-VOCABULARY = {
-    "examples": "example name text second target label split n_tokens n_target_tokens n_words n_parts cell_encoder"
-    " cell_decoder cell_cross pair_id condition document cut origin segment",
-    "tokens": "example side token text token_id word part special punct start_char end_char type_id",
-    "words": "example side word form lemma upos xpos governor deprel derived sentence start_char end_char n_tokens"
-    " aligned part",
-    "mentions": "example mention cluster start_word end_word head_word type",
-    "links": "example link relation source_start_word source_end_word target_start_word target_end_word",
-    "heads": "kind layer head kv_head param_group queries keys causal",
-    "token_facts": "example kind token layer head argmax max entropy_nats side",
-    "token_masses": "example kind token layer head self_mass previous_mass next_mass cls_mass sep_mass punct_mass side",
-    "word_facts": "example kind word layer head attends_to attends_to_weight attended_by attended_by_weight side",
-    "head_facts": " ".join(TABLES["head_facts"].names),
-    "attention": "example kind layer head query key weight",
-    "word_attention": "example kind layer head query key weight",
-    "segments": "segment n_examples n_files n_bytes tables",
-    "additions": "addition n_files n_bytes tables facts",
-    "skipped": "name reason origin",
-}
-
-
-def test_the_vocabulary_is_the_public_contract(store: Store) -> None:
-    assert {name: " ".join(columns) for name, columns in store.tables.items()} == VOCABULARY
-
-
-@pytest.mark.parametrize("name", sorted(set(VOCABULARY) - {"token_masses"}))
-def test_a_table_has_the_columns_that_are_listed(store: Store, name: str) -> None:
-    assert store.sql(f"from {name} limit 0").columns == tuple(VOCABULARY[name].split())
 
 
 def test_unnested_facts_are_the_lists_layer_by_layer(store: Store) -> None:
@@ -235,7 +205,7 @@ def test_a_file_is_checked_once(store: Store, monkeypatch: pytest.MonkeyPatch) -
 def test_odd_letters_in_the_path_are_only_letters(made: list[Made], tmp_path: Path) -> None:
     root = make_store(tmp_path / "it's [1] *?\" split=dev" / "ä.attn", made[:2])
     with open_store(root) as store:
-        assert store.sql("from examples").columns == tuple(VOCABULARY["examples"].split())
+        assert store.sql("from examples").columns == tuple(store.tables["examples"])
         assert len(store.sql("select weight from attention where layer = 0 and head = 0 and example = 1")) == 121
 
 

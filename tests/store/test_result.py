@@ -3,6 +3,7 @@
 import importlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -158,6 +159,29 @@ def test_a_picture_is_drawn_on_the_axes_given(store: Store, monkeypatch: pytest.
     assert found.plot(ax=axes) is axes
     drawn: Mapping[str, Any] = dict(calls)
     np.testing.assert_array_equal(drawn["imshow"][0], found.to_grid())
-    assert drawn["set_title"] == ("heads/entropy entropy_nats",)
+    assert drawn["set_title"] == ("heads/entropy: entropy_nats",)
     assert (drawn["set_xlabel"], drawn["set_ylabel"]) == (("head",), ("layer",))
-    assert len(calls) == 5
+
+
+def test_a_picture_of_any_sql_can_be_described(store: Store) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    found = store.sql("select layer, head, 10.0 * layer + head as value, 'x' as name from heads")
+    np.testing.assert_array_equal(found.plot().images[0].get_array(), found.to_grid())
+    assert len(found.plot(picture="bars(value, by=head)").patches) == 6
+    with pytest.raises(NotFound, match="paints nothing"):
+        found.plot(picture="value")
+    summed = store.sql("select layer, head, sum(1.0 * layer) from heads group by all order by all")
+    assert summed.plot("sum((1.0 * layer))").images[0].get_array().tolist() == [[0.0] * 3, [1.0] * 3]
+    with pytest.raises(BadInput, match="hold no numbers"):
+        store.sql("select 1 as a").plot()
+    with pytest.raises(NotFound, match="no column 'b'"):
+        found.plot("b")
+
+
+def test_the_grid_of_a_question_is_of_numbers_also_where_it_paints_texts(tmp_path: Path, store: Store) -> None:
+    path = tmp_path / "mine.sql"
+    path.write_text(
+        "-- returns: layer, head, label, value\n-- paint: grid(label), grid(value)\n"
+        "select layer, head, 'a' as label, 1.0 + head as value from heads\n"
+    )
+    np.testing.assert_array_equal(store.ask(str(path)).to_grid(), [[1, 2, 3], [1, 2, 3]])

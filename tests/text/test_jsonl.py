@@ -163,6 +163,7 @@ def test_mentions_and_links_arrive_with_head_and_type(tmp_path: Path) -> None:
         "source_end_word": 3,
         "target_start_word": 0,
         "target_end_word": 2,
+        "core": False,
     }
     mentions = [
         {"cluster": 4, "start_word": 0, "end_word": 2},
@@ -170,7 +171,7 @@ def test_mentions_and_links_arrive_with_head_and_type(tmp_path: Path) -> None:
     ]
     example = one(tmp_path, {"text": "her boat sank", "words": words, "mentions": mentions, "links": [link]})
     assert example.mentions == (Mention("4", 0, 2, 1, "nominal"), Mention("x", 0, 1, 0, "zero"))
-    assert example.links == (Link("Theme", 2, 3, 0, 2),)
+    assert example.links == (Link("Theme", 2, 3, 0, 2, core=False),)
 
 
 @pytest.mark.parametrize(

@@ -121,3 +121,31 @@ def test_other_packs_are_read_whole(kind: str, pattern: str, columns: dict[str, 
     found = list(read(Corpus(kind, paths(pattern), columns=columns)))
     assert len(found) == count
     assert all(isinstance(item, Example) for item in found)
+
+
+def test_framenet_has_300_sentences_whose_core_elements_are_told() -> None:
+    found = [item for item in read(Corpus("links", paths("framenet/*.jsonl"))) if isinstance(item, Example)]
+    assert len(found) == 300
+    core = Counter(link.core for example in found for link in example.links)
+    assert None not in core
+    assert core[True] > 300  # every sentence was chosen for a core element
+    for example in found:
+        assert example.label
+        assert any(link.core for link in example.links), example.where
+        assert example.text == " ".join(word.form for word in example.words)
+        for link in example.links:
+            assert 0 <= link.source_start_word < link.source_end_word <= len(example.words)
+            assert len({(link.target_start_word, link.target_end_word) for link in example.links}) == 1
+
+
+def test_gap_has_200_pronouns_each_beside_two_names() -> None:
+    found = [item for item in read(Corpus("gap", paths("coref/gap.jsonl"))) if isinstance(item, Example)]
+    assert len(found) == 200
+    for example in found:
+        assert Counter(mention.type for mention in example.mentions) == {"proper": 2, "pronoun": 1}, example.where
+        for mention in example.mentions:
+            words = example.words[mention.start_word : mention.end_word]
+            spelled = example.text[words[0].start_char : words[-1].end_char]
+            if mention.type == "pronoun":
+                assert spelled.lower() in ("he", "him", "his", "she", "her", "hers", "himself", "herself")
+                assert mention.cluster == "pronoun"

@@ -1,0 +1,28 @@
+"""This file is `attnstore refresh`."""
+
+from pathlib import Path
+
+import click
+
+from attnstore.cli.options import parameters, params_argument, store_argument
+
+EXAMPLES = """\b
+Examples:
+  attnstore refresh gum.attn head_distances sampled=0
+  attnstore refresh gum.attn head_facts eps=0.001
+  attnstore refresh gum.attn mention_facts"""
+
+
+@click.command(epilog=EXAMPLES)
+@store_argument
+@click.argument("table")
+@params_argument
+def command(store: Path, table: str, params: tuple[str, ...]) -> None:
+    """Compute facts anew from the stored maps and keep them, without the model.
+
+    Questions that need it then answer at once. The store keeps what it had; the new table is an addition.
+    """
+    from attnstore.job.refresh import refresh
+
+    addition = refresh(store, table, parameters(params))
+    click.echo(f"{store}: {table} is in the addition {addition}", err=True)

@@ -1,0 +1,207 @@
+"""This file declares the fact tables that are computed from the maps when a question asks, or kept by `refresh`.
+
+They are no part of a segment: a store that keeps one has it as an addition, with the parameters that it was made with.
+"""
+
+import pyarrow as pa
+
+from attnstore.format.tables import EXAMPLE, KIND, TABLES, column, per_head
+
+_I32, _I16, _STR, _F32, _F64 = pa.int32(), pa.int16(), pa.string(), pa.float32(), pa.float64()
+
+
+def _by_head(*columns: pa.Field) -> pa.Schema:
+    layer = column("layer", _I16, "layer, from 0", required=True)
+    head = column("head", _I16, "head, from 0", required=True)
+    return pa.schema([EXAMPLE, KIND, layer, head, *columns])
+
+
+def _by_row(*columns: pa.Field) -> pa.Schema:
+    return pa.schema([EXAMPLE, KIND, *columns])
+
+
+def _key(name: str, kind: pa.DataType, meaning: str) -> pa.Field:
+    return column(name, kind, meaning, required=True)
+
+
+def _listed(name: str, meaning: str) -> pa.Field:
+    return column(name, pa.list_(pa.field("element", _F64)), meaning)
+
+
+def _weight(name: str, meaning: str) -> pa.Field:
+    return per_head(name, _F32, meaning + ", 0-1")
+
+
+COMPUTED: dict[str, pa.Schema] = {
+    "offset_facts": _by_head(
+        column("n_queries", _F64, "query tokens, special tokens included"),
+        _listed("mass", "weight at each offset key - query from -reach to reach, summed over queries"),
+    ),
+    "pattern_facts": _by_head(
+        column("vertical", _F64, "mean weight of a row on special tokens"),
+        column("neighbour", _F64, "mean weight of a row on its neighbours, special keys left out"),
+        column("diagonal", _F64, "mean weight of a row on itself, special keys left out"),
+        column("block", _F64, "weight within the own part beyond that part's share of tokens; null for one part"),
+        column("spread", _F64, "mean of row entropy / ln(visible keys)"),
+    ),
+    "transfer_facts": _by_head(
+        column("n_queries", _F64, "query tokens, special tokens included"),
+        column("effective_keys_sum", _F64, "exp(row entropy), summed over queries"),
+        column("inverse_square_sum", _F64, "1 / sum of squared weights of the row, summed over queries"),
+        column("top1_sum", _F64, "largest weight of a row, summed over queries"),
+        column("top_sum", _F64, "sum of the `top` largest weights of a row, summed over queries"),
+        column("keys_above_sum", _F64, "keys with a weight over `above`, summed over queries"),
+    ),
+    "streaming_facts": _by_head(
+        column("n_queries", _F64, "query tokens, special tokens included"),
+        column("mass_sum", _F64, "weight on the `first` first keys and those nearer than `recent`, over queries"),
+    ),
+    "same_word_facts": _by_head(
+        column("n_a", _F64, "words of part A that stand in part B too"),
+        column("n_b", _F64, "words of part B that stand in part A too"),
+        column("a_to_b_sum", _F64, "weight from such a word of A to its equals in B, summed"),
+        column("b_to_a_sum", _F64, "weight from such a word of B to its equals in A, summed"),
+        column("a_to_b_control_sum", _F64, "the same to as many other words of B, drawn at random"),
+        column("b_to_a_control_sum", _F64, "the same to as many other words of A, drawn at random"),
+    ),
+    "tree_facts": _by_head(
+        column("n", _F64, "words that have a governor"),
+        column("correct", _F64, "of these, attached right by the maximum spanning arborescence of the head's map"),
+        column("undirected_correct", _F64, "the same without direction, by the maximum spanning tree"),
+    ),
+    "resampled_facts": _by_head(
+        column("weights", pa.list_(pa.field("element", _F32)), "the map at size x size by area averaging, by query"),
+    ),
+    "flow_facts": _by_row(
+        _key("query_class", _STR, "class of the query tokens"),
+        _key("key_class", _STR, "class of the key tokens"),
+        _key("n_queries", _I32, "query tokens of that class"),
+        _key("n_keys", _I32, "key tokens of that class"),
+        _key("uniform", _F64, "weight that equal attention to all visible keys would give, summed"),
+        per_head("mass", _F64, "weight from queries of the one class to keys of the other, summed"),
+    ),
+    "received_facts": _by_row(
+        _key("token", _I32, "key token"),
+        _weight("received", "mean weight that it gets from a query"),
+        _weight("received_later", "the same over the queries from itself on"),
+        _weight("from_cls", "weight from [CLS]; null without one"),
+        _weight("from_sep", "mean weight from [SEP]; null without one"),
+    ),
+    "governor_facts": _by_row(
+        _key("word", _I32, "word with a governor"),
+        _weight("to_governor", "weight of the word's row on its governor"),
+        _weight("from_governor", "weight of the governor's row on the word"),
+    ),
+    "pair_facts": _by_row(
+        _key("source_word", _I32, "the one word"),
+        _key("target_word", _I32, "the other word"),
+        _weight("forward", "weight from the source to the target"),
+        _weight("backward", "weight from the target to the source"),
+    ),
+    "alignment_facts": _by_head(
+        column("mass", _F64, "weight between words on pairs that have the property"),
+        column("total", _F64, "weight between different words"),
+        column("edges", _F64, "pairs with a weight over `above`"),
+        column("aligned_edges", _F64, "those of them that have the property"),
+        column("n_property", _F64, "pairs that have the property"),
+        column("n_pairs", _F64, "pairs of different words"),
+    ),
+    "link_facts": _by_row(
+        _key("link", _I32, "index of the link within the example"),
+        _weight("source_to_target", "largest weight from a unit of the source to one of the target"),
+        _weight("target_to_source", "largest weight from a unit of the target to one of the source"),
+        _weight("source_to_target_mean", "mean weight over the pairs, source to target"),
+        _weight("target_to_source_mean", "mean weight over the pairs, target to source"),
+    ),
+    "mention_facts": _by_row(
+        _key("mention", _I32, "index of the mention within the example"),
+        per_head("attends_to", _I32, "candidate word that the row of its head word weighs most; null where none"),
+        _weight("attends_to_weight", "that weight"),
+        per_head("attended_by", _I32, "candidate word whose row weighs its head word most; null where none does"),
+        _weight("attended_by_weight", "that weight"),
+    ),
+    "pair_rows": _by_row(
+        _key("sentence", _I32, "number of the sentence within the example"),
+        _key("dependent", _I32, "word whose governor is asked for"),
+        _key("candidate", _I32, "word that may be it; -1 for the root"),
+        _key("label", pa.bool_(), "whether it is"),
+        _weight("forward", "weight from the candidate to the dependent; for the root, from the dependent to [CLS]"),
+        _weight("backward", "weight from the dependent to the candidate; for the root, to [SEP]"),
+    ),
+    "rollout_facts": _by_row(
+        _key("query", _I32, "output token"),
+        _key("key", _I32, "input token"),
+        column("weight", _F64, "how much of the input token reaches the output token"),
+    ),
+    "flow_through": _by_row(
+        _key("query", _I32, "output token"),
+        _key("key", _I32, "input token"),
+        column("weight", _F64, "maximum flow between them through all layers, each query's divided by their sum"),
+    ),
+    "head_distances": _by_row(
+        _key("n_rows", _I32, "query rows that were compared"),
+        column(
+            "js",
+            pa.list_(pa.field("element", _F32)),
+            "Jensen-Shannon divergence in nats, summed over those rows, for every pair of heads a < b: the upper "
+            "triangle row by row, heads layer-major",
+        ),
+    ),
+}
+"""Tables that a reduction fills from the maps, beyond those that ingest keeps."""
+
+
+def _made(*columns: pa.Field) -> pa.Schema:
+    return pa.schema([KIND, *columns])
+
+
+_LAYER, _HEAD = _key("layer", _I16, "layer, from 0"), _key("head", _I16, "head, from 0")
+
+MADE: dict[str, pa.Schema] = {
+    "head_pairs": _made(
+        _key("layer_a", _I16, "layer of the one head"),
+        _key("head_a", _I16, "the one head"),
+        _key("layer_b", _I16, "layer of the other head"),
+        _key("head_b", _I16, "the other head"),
+        column("js_sum", _F64, "Jensen-Shannon divergence in nats, summed over rows"),
+        column("n_rows", pa.int64(), "query rows that were compared"),
+        column("n_examples", pa.int64(), "examples that they come from"),
+    ),
+    "head_coordinates": _made(
+        _LAYER,
+        _HEAD,
+        column("x", _F64, "first coordinate"),
+        column("y", _F64, "second coordinate"),
+        column("stress", _F64, "Kruskal's stress-1 of the whole embedding, 0 for a perfect one"),
+    ),
+    "head_linkage": _made(
+        _key("step", _I32, "merge, from 0"),
+        column("a", _I32, "node that is merged: a head below layers * heads (layer-major), else the merge of a step"),
+        column("b", _I32, "node that it is merged with"),
+        column("distance", _F64, "distance at which they are merged, in nats a row"),
+        column("n_heads", _I32, "heads below the merge"),
+    ),
+    "head_clusters": _made(_LAYER, _HEAD, column("cluster", _I32, "number of the cluster, from 0, largest first")),
+}
+"""Tables that are made from other facts while a question is answered, and never stored."""
+
+GIVEN: dict[str, pa.Schema] = {
+    "pattern_labels": _by_head(
+        _key("pattern", _STR, "pattern of the map"),
+        column("annotator", _STR, "who or what gave it"),
+    ),
+}
+"""Tables of annotations that only an addition has."""
+
+STORED: dict[str, pa.Schema] = {**TABLES, **COMPUTED, **GIVEN}
+"""Every table that a store may hold."""
+
+DECLARED: dict[str, pa.Schema] = {**STORED, **MADE}
+"""Every table that SQL may name below `stored`, also where a store has no file of it."""
+
+ANNOTATIONS = frozenset({"tokens", "words", "mentions", "links"})
+
+FROM_MAPS = frozenset(
+    {"offset_facts", "transfer_facts", "streaming_facts", "received_facts", "resampled_facts", "head_distances"}
+)
+"""Computed tables that need nothing but the maps. The others are out of date once an annotation is replaced."""

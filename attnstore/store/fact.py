@@ -1,0 +1,60 @@
+"""This file says what a fact table is to the read side: how it is filled from maps, or from other tables."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+
+from attnstore.reduce.columns import Columns
+
+By = Literal["head", "row", "example"]
+
+Reduction = Callable[..., Columns]
+"""(weights, frame, rows, **parameters) -> columns; see `Fact.by` for their shapes."""
+
+CHOOSING = ("example", "sample")
+"""Parameters that choose examples, which no reduction gets: one by number, or so many, evenly spread (0: all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A table that `reduce` fills from the maps, an example at a time.
+
+    `by` says what it gets and gives. "head": weights [head, query, key], values [head] or [head, item], a row for
+    each head. "row": the same weights, key columns [row] and values [head, row] that become lists over heads.
+    "example": weights [layer, head, query, key] of all heads at once, columns [row] or [row, item].
+
+    `rows` are SQL statements for what the reduction needs to know of the examples: column `example` first, in order
+    of it; `$side` is the side whose tokens lie along the axes, and names of `defaults` may occur in them. Such
+    parameters do not go to the reduction. Cross maps, which have no diagonal, are left out unless `cross`.
+    """
+
+    schema: pa.Schema
+    reduce: Reduction
+    by: By
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    rows: tuple[str, ...] = ()
+    cross: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns beyond example and kind."""
+        if self.by == "head":
+            return ("layer", "head")
+        names = (f.name for f in self.schema if not pa.types.is_list(f.type))
+        return tuple(name for name in names if name not in ("example", "kind"))
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A table that `make` fills from the answer to `sql`, which reads the fact table `reads`.
+
+    Parameters that `reads` takes go there, the others to `make`.
+    """
+
+    schema: pa.Schema
+    reads: str
+    sql: str
+    make: Callable[..., pa.Table]
+    defaults: Mapping[str, object] = field(default_factory=dict)

@@ -1,0 +1,208 @@
+"""This file lays out one store in a catalogue of DuckDB: schema `stored` over its Parquet files, and the views."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from attnstore.catalogue.catalogue import View
+from attnstore.errors import NotStored
+from attnstore.format.fact_tables import DECLARED
+from attnstore.store.manifest_tables import manifest_tables
+from attnstore.store.parquet_files import FACT_TABLES, ParquetFiles
+from attnstore.store.reached import Reached
+from attnstore.store.sql_errors import typed
+
+if TYPE_CHECKING:
+    from attnstore.errors import AttnStoreError
+
+CELL_COLUMNS = pa.schema(
+    [
+        ("example", pa.int32()),
+        ("kind", pa.string()),
+        ("layer", pa.int16()),
+        ("head", pa.int16()),
+        ("query", pa.int32()),
+        ("key", pa.int32()),
+        ("weight", pa.float32()),
+    ]
+)
+"""The columns of every virtual table: one row for each cell of a map."""
+
+
+class Virtual(Protocol):
+    """A table that is computed while it is scanned. `failure` is what went wrong in the last scan."""
+
+    failure: "AttnStoreError | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a database shows of one store.
+
+    `virtual` makes the tables that are computed while they are scanned, anew for each call; `replaced` stands in for
+    stored tables; `examples`, where given, are the only ones that the tables show.
+    """
+
+    files: ParquetFiles
+    views: Sequence[View]
+    virtual: Mapping[str, Callable[[], Virtual]]
+    replaced: Mapping[str, pa.Table] = field(default_factory=dict)
+    examples: NDArray[np.int64] | None = None
+
+
+class Layout:
+    """One store in a catalogue: that of the connection itself where `catalogue` is empty, else one of that name."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, reached: Reached, shown: Shown, catalogue: str = ""
+    ) -> None:
+        self.shown, self.files, self.catalogue = shown, shown.files, catalogue
+        self._connection, self._parser = connection, reached
+        if catalogue:
+            connection.execute(f"attach ':memory:' as {quoted(catalogue)}")
+            connection.execute(f"use {quoted(catalogue)}")
+        connection.execute("create schema stored")
+        if shown.examples is not None:
+            load(connection, "stored.chosen", pa.table({"example": shown.examples.astype(np.int32)}))
+        self._reaches: dict[str, frozenset[str]] = {}
+        self._lay_out()
+        if catalogue:
+            self._view_virtual()
+            connection.execute("use memory")
+
+    def check(self, names: Iterable[str] | None, doing: str) -> None:
+        """Read every file that these tables and views reach and that was not used before; None stands for all.
+
+        NotStored for a fact table that the store does not hold, Damaged for a file that is not as recorded.
+        """
+        needed = set(self.files.sources) if names is None else set[str]()
+        for name in names or ():
+            needed |= self._reached(name)
+        needed -= set(self.shown.replaced)
+        if names is not None:
+            for table in sorted(needed & set(FACT_TABLES)):
+                if self.files.parameters(table) is None:
+                    raise facts_not_kept(table, doing)
+        self.files.check(sorted(needed))
+
+    def virtual(self, names: Iterable[str] | None) -> dict[str, Virtual]:
+        """New virtual tables, of those named or all for None, by the name under which a cursor has to know them."""
+        wanted = self.shown.virtual if names is None else {*names} & set(self.shown.virtual)
+        return {self._registered(name): self.shown.virtual[name]() for name in sorted(wanted)}
+
+    def _registered(self, name: str) -> str:
+        # A cursor registers tables in its own temporary schema only, which two stores share.
+        return f"{self.catalogue}_{name}" if self.catalogue else name
+
+    def _view_virtual(self) -> None:
+        for name in self.shown.virtual:
+            registered = self._registered(name)
+            self._connection.register(registered, CELL_COLUMNS.empty_table())
+            self._connection.execute(f"create view main.{quoted(name)} as from temp.main.{quoted(registered)}")
+            self._connection.unregister(registered)
+
+    def _reached(self, name: str) -> frozenset[str]:
+        """The stored tables behind a table or view; found out when one is first used, as most never are."""
+        views = {view.name: view.sql for view in self.shown.views}
+        if name not in views:
+            return frozenset({name} & set(self.files.sources))
+        if name not in self._reaches:
+            below = self._parser.names(views[name])
+            every = frozenset(self.files.sources)
+            # A view may have the name of the stored table that it shows.
+            inner = (
+                ()
+                if below is None
+                else (({item} & every) if item == name else self._reached(item) for _, item in below)
+            )
+            self._reaches[name] = every if below is None else frozenset().union(*inner)
+        return self._reaches[name]
+
+    def _lay_out(self) -> None:
+        """Create the tables and the views."""
+        connection = self._connection
+        for name in self.files.sources:
+            try:
+                connection.execute(f"create view stored.{quoted(name)} as {self._stored(name)}")
+            except duckdb.Error as error:
+                self.files.check([name])  # a file that DuckDB cannot open is most likely a damaged one
+                raise typed(error, f"reading the table {name}") from error
+        for name, table in manifest_tables(self.files.contents).items():
+            load(connection, f"stored.{quoted(name)}", table)
+        for name, table in self.shown.replaced.items():
+            connection.execute(f"drop view stored.{quoted(name)}")
+            load(connection, f"stored.{quoted(name)}", table)
+        for view in self.shown.views:
+            try:
+                connection.execute(f"create view main.{quoted(view.name)} as {view.sql}")
+            except duckdb.Error as error:
+                raise typed(error, f"creating the view {view.name}") from error
+
+    def _stored(self, name: str) -> str:
+        paths = self.files.paths(name)
+        if not paths:
+            columns = (f"cast(null as {_sql_type(field.type)}) as {quoted(field.name)}" for field in DECLARED[name])
+            return f"select {', '.join(columns)} where false"
+        # Without it a folder named split=dev would add a column.
+        read = f"from read_parquet([{', '.join(map(_literal, paths))}], hive_partitioning = false)"
+        narrowed = self.shown.examples is not None and name in DECLARED and "example" in DECLARED[name].names
+        return f"{read} where example in (from stored.chosen)" if narrowed else read
+
+
+def load(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:
+    """Create a table, by its name in SQL, that holds these rows."""
+    connection.register("loading", table.cast(pa.schema(map(_without_halves, table.schema))))
+    connection.execute(f"create table {name} as from loading")
+    connection.unregister("loading")
+
+
+def facts_not_kept(table: str, doing: str) -> NotStored:
+    """The error for a fact table that the store was told not to keep."""
+    return NotStored(
+        doing,
+        f"this store kept no {table}",
+        "facts that were computed when the maps were stored",
+        'Ask a shipped question, which computes them from the maps, or ingest with [keep] facts = "standard"',
+    )
+
+
+def quoted(name: str) -> str:
+    """The name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(path: Path) -> str:
+    # DuckDB expands *, ? and [ in file names; in brackets they stand for themselves.
+    plain = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path.absolute()))
+    return "'" + plain.replace("'", "''") + "'"
+
+
+def _sql_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"{_sql_type(kind.value_type)}[]"
+    return _SQL_TYPES[str(kind)]
+
+
+def _without_halves(field: pa.Field) -> pa.Field:
+    # DuckDB reads float16 from Parquet and refuses it from Arrow.
+    if pa.types.is_list(field.type):
+        return pa.field(field.name, pa.list_(_without_halves(field.type.value_field)))
+    return pa.field(field.name, pa.float32()) if pa.types.is_float16(field.type) else field
+
+
+_SQL_TYPES: dict[str, str] = {
+    "int16": "smallint",
+    "int32": "integer",
+    "int64": "bigint",
+    "string": "varchar",
+    "bool": "boolean",
+    "halffloat": "float",
+    "float": "float",
+    "double": "double",
+}

@@ -1,0 +1,17 @@
+-- How much can flow from each input token to each output token of one example, through all layers.
+--
+-- Maps of one layer are combined over heads (rows of the largest or least weights are divided by their sum) and mixed
+-- with the identity for the residual stream; the maximum flow through them is divided by its sum for each output token.
+-- One example of at most 64 tokens, no cross maps. Needs the extra `analysis`.
+-- reads:   flow_through(example=$example, heads=$heads, residual=$residual), tokens
+-- params:  example integer, kind text = null, heads text in (mean, max, min) = mean, residual real = 0.5
+-- returns: query, query_text, key, key_text, weight [0-1]
+-- source:  Abnar and Zuidema 2020 (flow)
+-- paint:   matrix(weight, query, key, row_name=query_text, column_name=key_text)
+select r.query, q.text as query_text, r.key, k.text as key_text, r.weight
+from flow_through as r
+join (select distinct kind, queries, keys from heads) as h using (kind)
+join tokens as q on q.example = r.example and q.token = r.query and q.side = h.queries
+join tokens as k on k.example = r.example and k.token = r.key and k.side = h.keys
+where r.kind = $kind and r.example = $example
+order by r.query, r.key

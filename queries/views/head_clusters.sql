@@ -1,0 +1,3 @@
+-- One row for each head: the cluster that it falls into.
+select kind, layer, head, cluster
+from stored.head_clusters
