@@ -4,6 +4,7 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -93,7 +94,12 @@ def find(name: str) -> Question:
 
 def views(folder: Path | None = None) -> tuple[View, ...]:
     """The views of `queries/views`, each after those that it reads; raises BadQuestion, also for a circle."""
-    place = (shipped("queries") if folder is None else folder) / VIEWS
+    return _views(shipped("queries") if folder is None else folder)
+
+
+@cache  # every store that a process opens needs the same, and parsing them takes a tenth of a second
+def _views(folder: Path) -> tuple[View, ...]:
+    place = folder / VIEWS
     found: dict[str, View] = {}
     needs: dict[str, set[str]] = {}
     with duckdb.connect(":memory:") as parser:

@@ -19,9 +19,9 @@ class Missing(Enum):
 
 REQUIRED: Final = Missing.REQUIRED
 
-NEEDS = ("words", "relations", "tags", "mentions", "links", "parts", "labels", "documents")
+NEEDS = ("words", "relations", "tags", "mentions", "links", "parts", "labels", "documents", "patterns")
 """Annotations that a store may lack: words, dependency relations, parts of speech, mentions of entities, links between
-spans, two parts an example, labels, documents."""
+spans, two parts an example, labels, documents, patterns given to maps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +115,34 @@ def parse_reads(header: Header, path: Path) -> tuple[Read, ...]:
     return tuple(reads)
 
 
-def parse_needs(header: Header, path: Path) -> tuple[str, ...]:
-    """The annotations of `needs:`, each one of NEEDS."""
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An annotation without which a question has nothing to answer, where its parameter has the value."""
+
+    annotation: str
+    parameter: str | None = None
+    value: str | None = None
+
+    def holds(self, values: Mapping[str, object]) -> bool:
+        """Whether the question, with these parameters, needs it."""
+        return self.parameter is None or written(values.get(self.parameter)) == self.value
+
+
+def parse_needs(header: Header, path: Path) -> tuple[Need, ...]:
+    """The annotations of `needs:`, each one of NEEDS: `annotation [if parameter=value]`."""
     found = []
     for item in items(header, "needs", path):
         reader = Reader(item, path)
         token = reader.word("an annotation")
         if token.text not in NEEDS:
             raise reader.error(token, f"one of {', '.join(NEEDS)}")
+        need = Need(token.text)
+        if reader.takes_word("if"):
+            parameter = reader.word("a parameter").text
+            reader.mark("=")
+            need = Need(token.text, parameter, reader.value().text)
         reader.end()
-        found.append(token.text)
+        found.append(need)
     return tuple(found)
 
 

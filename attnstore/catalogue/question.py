@@ -9,6 +9,7 @@ import duckdb
 from attnstore.catalogue.declared import (
     REQUIRED,
     Column,
+    Need,
     Param,
     Read,
     parse_needs,
@@ -47,7 +48,7 @@ class Question:
     path: Path
     pictures: tuple[Picture, ...] = ()
     sql_params: frozenset[str] = frozenset()
-    needs: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
 
     @property
     def paint(self) -> str | None:
@@ -135,6 +136,13 @@ def statement_parameters(text: str, path: Path) -> frozenset[str]:
 
 def _check_params(question: Question, header: Header) -> None:
     """Raises BadQuestion unless the declared parameters are those of the SQL and of `reads:` together."""
+    for need in question.needs:
+        if need.parameter is not None and need.parameter not in question.params:
+            raise BadQuestion(
+                f"reading {question.path}, line {header.line('needs')}",
+                f"`needs:` names the parameter {need.parameter}, which `params:` does not declare",
+                f"one of {', '.join(question.params) or 'no parameters at all'}",
+            )
     borrowed = {name for read in question.reads for name in read.parameters.values()}
     used = question.sql_params | borrowed
     if surplus := sorted(set(question.params) - used):

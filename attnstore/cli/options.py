@@ -95,6 +95,8 @@ def parameters(words: Sequence[str]) -> dict[str, object]:
     found: dict[str, object] = {}
     for word in words:
         name, _, value = word.partition("=")
+        if name == "where":
+            raise click.UsageError(f"where is an option, no parameter: --where {value!r}")
         if name in found:
             raise click.UsageError(f"{name} has two values, {found[name]!r} and {value!r}.")
         found[name] = value

@@ -87,11 +87,6 @@ COMPUTED: dict[str, pa.Schema] = {
         _weight("from_cls", "weight from [CLS]; null without one"),
         _weight("from_sep", "mean weight from [SEP]; null without one"),
     ),
-    "governor_facts": _by_row(
-        _key("word", _I32, "word with a governor"),
-        _weight("to_governor", "weight of the word's row on its governor"),
-        _weight("from_governor", "weight of the governor's row on the word"),
-    ),
     "pair_facts": _by_row(
         _key("source_word", _I32, "the one word"),
         _key("target_word", _I32, "the other word"),

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from attnstore.errors import BadInput, NotStored
 from attnstore.format.parquet import TableWriter
 from attnstore.job.addition import Annotated, carried, opened, publish_addition, with_column
-from attnstore.job.annotation_match import annotations, check_pair, match, stored_words
+from attnstore.job.annotation_match import annotations, check_pair, match, stored_examples, stored_words
 from attnstore.job.fact_rows import BatchFacts
 from attnstore.job.rows import Placed, place, text_rows
 from attnstore.job.source import Prepared
@@ -37,7 +37,8 @@ def annotate_words(store: str | Path, path: Path) -> Annotated:
     with opened(Path(store), doing) as source:
         if source.info.kept != replace(source.info.kept, maps="all", layers=None, heads=None):
             raise NotStored(doing, "not every map was kept", "all of them: word facts are computed from the maps")
-        matched = match(source, list(annotations(path, doing)), path, doing)
+        stored = stored_examples(source)
+        matched = match(stored, annotations(stored, path, doing), doing)
         kept = stored_words(source, matched.found, "target")  # they stay where the annotation has none
         found = {
             number: _with_words(row, item, kept.get(number, ()), doing) for number, (row, item) in matched.found.items()
@@ -75,7 +76,8 @@ def annotate_labels(store: str | Path, path: Path) -> Annotated:
     """
     doing = f"annotating {store} with {path.name}"
     with opened(Path(store), doing) as source:
-        matched = match(source, list(annotations(path, doing)), path, doing)
+        stored = stored_examples(source)
+        matched = match(stored, annotations(stored, path, doing), doing)
         for row, item in matched.found.values():
             check_pair(row, item, doing)
         labels = {number: item.label for number, (_, item) in matched.found.items() if item.label is not None}

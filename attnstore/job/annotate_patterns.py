@@ -7,7 +7,7 @@ from typing import Any
 from attnstore.errors import BadInput
 from attnstore.format.parquet import TableWriter
 from attnstore.job.addition import Annotated, carried, opened, publish_addition
-from attnstore.job.annotation_match import check_file
+from attnstore.job.annotation_match import check_file, stored_examples
 from attnstore.store.store import Store
 from attnstore.text.files import Source
 from attnstore.text.table import FORMATS
@@ -43,9 +43,11 @@ def annotate_patterns(store: str | Path, path: Path) -> Annotated:
 
 
 def _rows(store: Store, path: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    names = {row["name"]: row["example"] for row in store.sql("select name, example from examples")}
+    names = {name: row["example"] for name, row in stored_examples(store).items()}
     numbers = {str(number): number for number in names.values()}
-    source, rows, unmatched = Source(path, path.stem), list[dict[str, Any]](), dict[str, None]()
+    # A Parquet file gives only the columns that are asked for.
+    source = Source(path, path.name, {name: name for name in (*_COLUMNS, "kind", "annotator")})
+    rows, unmatched = list[dict[str, Any]](), dict[str, None]()
     seen: set[tuple[object, ...]] = set()
     for line, record in FORMATS[path.suffix.lower()](source):
         if absent := [name for name in _COLUMNS if name not in record]:

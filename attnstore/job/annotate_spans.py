@@ -8,7 +8,7 @@ from typing import Any
 from attnstore.errors import BadInput
 from attnstore.format.parquet import TableWriter
 from attnstore.job.addition import Annotated, carried, opened, publish_addition
-from attnstore.job.annotation_match import check_pair, match, stored_words
+from attnstore.job.annotation_match import check_pair, match, stored_examples, stored_words
 from attnstore.job.rows import link_rows, mention_rows
 from attnstore.job.span_file import Entry, What, read_entries
 from attnstore.text.annotations import links_of, mentions_of
@@ -36,8 +36,9 @@ def annotate_links(store: str | Path, path: Path) -> Annotated:
 def _annotate(store: Path, path: Path, what: What) -> Annotated:
     doing = f"annotating {store} with {path.name}"
     with opened(store, doing) as source:
-        entries = {entry.example.where: entry for entry in read_entries(path, what, doing)}
-        matched = match(source, [entry.example for entry in entries.values()], path, doing)
+        stored = stored_examples(source)
+        entries = {entry.example.where: entry for entry in read_entries(stored, path, what, doing)}
+        matched = match(stored, [entry.example for entry in entries.values()], doing)
         words = stored_words(source, matched.found, "source")
         rows: list[dict[str, Any]] = []
         for number, (row, item) in matched.found.items():

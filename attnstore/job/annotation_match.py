@@ -1,15 +1,21 @@
 """This file reads a file of annotations and says which example of a store each of them is for."""
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attnstore.errors import BadInput
 from attnstore.store.store import Store
-from attnstore.text.corpus import Corpus, read
+from attnstore.text import conllu, jsonl, table
 from attnstore.text.example import Example, Skipped, Word
+from attnstore.text.fields import scalar
+from attnstore.text.files import Source
+from attnstore.text.typed import Record
+
+Stored = Mapping[str, Mapping[str, Any]]
+"""Name -> the row of the example that has it: example, name, text, second, target. In the order of the examples."""
 
 KINDS = {".conllu": "conllu", ".jsonl": "jsonl", ".csv": "table", ".tsv": "table", ".parquet": "table"}
 """How a file of annotations is read, by its ending."""
@@ -19,8 +25,14 @@ KINDS = {".conllu": "conllu", ".jsonl": "jsonl", ".csv": "table", ".tsv": "table
 class Matched:
     """Example number -> (its row, its annotation), and the names of annotations that match nothing."""
 
-    found: dict[int, tuple[dict[str, Any], Example]]
+    found: dict[int, tuple[Mapping[str, Any], Example]]
     unmatched: tuple[str, ...]
+
+
+def stored_examples(store: Store) -> Stored:
+    """The examples of a store by their names, which are unique."""
+    rows = store.sql("select example, name, text, second, target from examples order by example")
+    return {row["name"]: row for row in rows}
 
 
 def check_file(path: Path, doing: str, endings: Collection[str] = KINDS) -> None:
@@ -31,11 +43,71 @@ def check_file(path: Path, doing: str, endings: Collection[str] = KINDS) -> None
         raise BadInput(f"{doing} with {path}", "no such file", "a file of annotations")
 
 
-def annotations(path: Path, doing: str) -> Iterator[Example]:
-    """The entries of a file, read as a corpus of its ending. BadInput for one that a corpus would skip."""
+def annotation_source(path: Path) -> Source:
+    """The file as a reader of corpora takes it. A name made from file and line is the place itself, `Example.where`."""
+    return Source(path, path.name)
+
+
+def annotations(stored: Stored, path: Path, doing: str) -> list[Example]:
+    """The entries of a file, in order: sentences of CoNLL-U, objects or rows as `named_example` takes them.
+
+    BadInput, with file and line, for a file without any, a name twice, and an entry that a corpus would skip.
+    """
     check_file(path, doing)
-    for item in read(Corpus(KINDS[path.suffix.lower()], (path,))):
-        yield usable(item)
+    source, kind = annotation_source(path), KINDS[path.suffix.lower()]
+    if kind == "conllu":
+        items = list(map(usable, conllu.read(source)))
+    elif kind == "jsonl":
+        items = [named_example(source, line, record, stored) for line, record in objects(source)]
+    else:
+        records = table.FORMATS[path.suffix.lower()](source)
+        items = [named_example(source, line, record, stored, table.FIELDS) for line, record in records]
+    if not items:
+        raise source.error(1, "nothing to read: the file is empty", "one entry or more")
+    check_names(source, items)
+    return items
+
+
+def objects(source: Source) -> Iterator[tuple[int, Record]]:
+    """Line numbers with the objects of JSON Lines. Blank lines are passed over."""
+    for line, content in source.lines():
+        if content.strip():
+            yield line, jsonl.record_of(source, line, content)
+
+
+def named_example(
+    source: Source, line: int, record: Record, stored: Stored, fields: Sequence[str] = jsonl.FIELDS
+) -> Example:
+    """The example that a record describes. One that has a name (or `id`) and no text has the texts of the store.
+
+    A name that the store does not know gives an example without text. BadInput with file and line for neither name
+    nor text, and for what the corpus reader `jsonl` refuses.
+    """
+    given = {key: scalar(source, line, key, record.get(key)) for key in ("name", "id", "text")}
+    name = given["name"] or given["id"]
+    if name:
+        record = {**record, "name": name}
+    if not (given["text"] or "").strip():
+        if not name:
+            found = f"neither a name nor a text, in the fields {', '.join(map(repr, sorted(record))) or 'none'}"
+            remedy = 'The store tells them: attnstore sql STORE "select name, text from examples"'
+            raise source.error(line, found, "a field 'name' or 'text' that says which example it is for", remedy)
+        if name not in stored:
+            return Example(name, "", where=source.where(line))
+        row = stored[name]
+        others = {part: row[part] for part in ("second", "target") if not record.get(part)}
+        record = {**record, **others, "text": row["text"]}
+    return usable(jsonl.example_of(source, line, record, fields))
+
+
+def check_names(source: Source, items: Iterable[Example]) -> None:
+    """Raises BadInput, with file and line, where a name is there twice."""
+    before: dict[str, str] = {}
+    for item in items:
+        if item.name in before:
+            line = int(item.where.rpartition(":")[2])
+            raise source.error(line, f"the name {item.name!r} again, after {before[item.name]}", "one entry each")
+        before[item.name] = item.where
 
 
 def usable(item: Example | Skipped) -> Example:
@@ -45,40 +117,33 @@ def usable(item: Example | Skipped) -> Example:
     return item
 
 
-def match(store: Store, items: Sequence[Example], path: Path, doing: str) -> Matched:
+def match(stored: Stored, items: Sequence[Example], doing: str) -> Matched:
     """Match each annotation of a file by the name that the file gives it, else by its text, raw or of its words joined.
 
     Where several examples have one text, the annotations of that text go to them in order, the last of them to those
     that are left. Names that were only made from file and line do not count: they say nothing about another corpus.
     BadInput where nothing matches.
     """
-    rows = list(store.sql("select example, name, text, second, target from examples order by example"))
-    by_name: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_name.setdefault(row["name"], []).append(row)
-    found: dict[int, tuple[dict[str, Any], Example]] = {}
+    found: dict[int, tuple[Mapping[str, Any], Example]] = {}
     others = []
     for item in items:
-        named = [] if _is_made(item, path) else by_name.get(item.name, [])
-        found |= {row["example"]: (row, item) for row in named}
-        if not named:
+        if item.name in stored and item.name != item.where:
+            row = stored[item.name]
+            found[row["example"]] = (row, item)
+        else:
             others.append(item)
-    unmatched = _match_texts([row for row in rows if row["example"] not in found], others, found)
+    unmatched = _match_texts([row for row in stored.values() if row["example"] not in found], others, found)
     if not found:
-        shown = ", ".join(item.name for item in items[:3])
+        shown = ", ".join(item.name for item in items[:3]) + (", …" if len(items) > 3 else "")
         expected = "names or texts of its examples"
-        raise BadInput(doing, f"no example of the store has the name or the text of {shown}, …", expected)
+        raise BadInput(doing, f"no example of the store has the name or the text of {shown}", expected)
     return Matched(dict(sorted(found.items())), tuple(unmatched))
 
 
-def _is_made(item: Example, path: Path) -> bool:
-    return item.name == f"{path.stem}:{item.where.rpartition(':')[2]}"
-
-
 def _match_texts(
-    rows: Sequence[dict[str, Any]], items: Sequence[Example], found: dict[int, tuple[dict[str, Any], Example]]
+    rows: Sequence[Mapping[str, Any]], items: Sequence[Example], found: dict[int, tuple[Mapping[str, Any], Example]]
 ) -> list[str]:
-    left: dict[str, deque[dict[str, Any]]] = {}
+    left: dict[str, deque[Mapping[str, Any]]] = {}
     for row in rows:
         left.setdefault(row["text"], deque()).append(row)
     last: dict[str, Example] = {}

@@ -1,15 +1,21 @@
 """This file reads a file of mentions or links for the examples of a store: JSON Lines, or CoNLL-U with `Entity=`."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from attnstore.errors import BadInput
-from attnstore.job.annotation_match import check_file, usable
-from attnstore.text import conllu, gap, jsonl, links
+from attnstore.job.annotation_match import (
+    Stored,
+    annotation_source,
+    check_file,
+    check_names,
+    named_example,
+    objects,
+    usable,
+)
+from attnstore.text import conllu, gap, links
 from attnstore.text.example import Example
-from attnstore.text.fields import scalar
 from attnstore.text.files import Source
 from attnstore.text.typed import Fail, Record
 
@@ -32,61 +38,43 @@ class Entry:
     fail: Fail
 
 
-def read_entries(path: Path, what: What, doing: str) -> list[Entry]:
+def read_entries(stored: Stored, path: Path, what: What, doing: str) -> list[Entry]:
     """The entries of one file in order.
 
-    An object has the list that is looked for (see `annotations.mentions_of`, `links_of`), or is one of the corpus kinds
-    `gap` (mentions) and `links`. BadInput, with file and line where there is one, for another ending, an object
-    without the list, or without name and text, a name twice, and a file without any mention.
+    An object has the list that is looked for (see `annotations.mentions_of`, `links_of`) and a name or text as in
+    `annotation_match.named_example`, or is one of the corpus kinds `gap` (mentions) and `links`. BadInput, with file
+    and line where there is one, for another ending, an object without the list, a name twice, a file without any
+    object, and a treebank without any mention.
     """
     check_file(path, doing, ENDINGS[what])
-    entries: dict[str, Entry] = {}
-    for entry in _sentences(path) if path.suffix.lower() == ".conllu" else _objects(path, what):
-        before = entries.setdefault(entry.example.name, entry)
-        if before is not entry:
-            raise entry.fail(f"the name {entry.example.name!r} again, after {before.example.where}", "one entry each")
-    if not any(entry.spans is not None or getattr(entry.example, what) for entry in entries.values()):
-        raise BadInput(doing, f"no {what} in it", "Entity= in the last column" if what == "mentions" else "links")
-    return list(entries.values())
-
-
-def _sentences(path: Path) -> Iterator[Entry]:
-    source = Source(path, path.stem)
-    for item in map(usable, conllu.read(source)):
-        yield Entry(item, None, _failing(source, int(item.where.rpartition(":")[2])))
-
-
-def _objects(path: Path, what: What) -> Iterator[Entry]:
-    source = Source(path, path.stem)
-    for line, content in source.lines():
-        if content.strip():
-            yield _entry(source, line, jsonl.record_of(source, line, content), what)
-
-
-def _entry(source: Source, line: int, record: Record, what: What) -> Entry:
-    fail = _failing(source, line)
-    if what in record and "words" not in record:
-        return Entry(_named(source, line, record), record[what] or [], fail)
-    if what in record:
-        item = jsonl.example_of(source, line, record)
-    elif what == "mentions" and gap.OFFSET in record:
-        item = gap.example_of(source, line, record)
-    elif what == "links" and links.ELEMENTS in record:
-        item = links.example_of(source, line, record)
+    source = annotation_source(path)
+    if path.suffix.lower() == ".conllu":
+        entries = [_entry(source, item) for item in map(usable, conllu.read(source))]
+        if not any(entry.example.mentions for entry in entries):
+            raise BadInput(doing, "no mentions in it", "Entity= in the last column")
     else:
-        raise fail(f"no {what!r}, only {', '.join(map(repr, sorted(record))) or 'nothing'}", f"a list {what!r}")
-    return Entry(usable(item), None, fail)
+        entries = [_from_object(source, line, record, stored, what) for line, record in objects(source)]
+        if not entries:
+            raise BadInput(doing, f"no {what} in it: the file is empty", f"one object a line, with a list {what!r}")
+    check_names(source, (entry.example for entry in entries))
+    return entries
 
 
-def _named(source: Source, line: int, record: Record) -> Example:
-    """An example that is there to be found: its name, or else its text."""
-    found = {key: scalar(source, line, key, record.get(key)) for key in ("name", "id", "text", "second")}
-    name = found["name"] or found["id"]
-    if not name and not found["text"]:
-        raise source.error(line, "neither a name nor a text", "one of them, as the store has it")
-    where = source.where(line)
-    return Example(name or source.name(line), found["text"] or "", second=found["second"], where=where)
+def _from_object(source: Source, line: int, record: Record, stored: Stored, what: What) -> Entry:
+    if what in record and "words" not in record:
+        # Spans without words wait for those of the store, which only the matched example has.
+        bare = {key: value for key, value in record.items() if key in ("name", "id", "text", "second")}
+        return _entry(source, named_example(source, line, bare, stored), record[what] or [])
+    if what in record:
+        return _entry(source, named_example(source, line, record, stored))
+    if what == "mentions" and gap.OFFSET in record:
+        return _entry(source, usable(gap.example_of(source, line, record)))
+    if what == "links" and links.ELEMENTS in record:
+        return _entry(source, usable(links.example_of(source, line, record)))
+    found = f"no {what!r}, only {', '.join(map(repr, sorted(record))) or 'nothing'}"
+    raise source.error(line, found, f"a list {what!r}")
 
 
-def _failing(source: Source, line: int) -> Fail:
-    return lambda found, expected: source.error(line, found, expected)
+def _entry(source: Source, example: Example, spans: object = None) -> Entry:
+    line = int(example.where.rpartition(":")[2])
+    return Entry(example, spans, lambda found, expected: source.error(line, found, expected))

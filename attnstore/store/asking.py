@@ -57,7 +57,7 @@ def ask(store: "Store", name: str, params: Mapping[str, object], where: str | No
     example = values.get("example")
     if isinstance(example, int) and example not in store.engine.places.examples:
         raise NotFound(f"asking {question.name}", f"example={example}", "the number of an example of this store")
-    check_needs(question, store.engine.database)
+    check_needs(question, values, store.engine.database)
     database = store.engine.computed.database(question, values, where)
     used = {param: value for param, value in values.items() if param in question.sql_params}
     table = database.run(question.sql, used, doing=f"asking {question.name}")

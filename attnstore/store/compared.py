@@ -13,7 +13,7 @@ from attnstore.format.names import KINDS
 from attnstore.store.computed import Table
 from attnstore.store.database import Database
 from attnstore.store.engine import Engine
-from attnstore.store.map_differences import DEFAULTS, SCHEMA, differences
+from attnstore.store.map_differences import DEFAULTS, SCHEMA, check_shapes, differences
 from attnstore.store.needs import check_needs
 from attnstore.store.pairs import LEVELS, Pairs, check_pairs, find_pairs
 from attnstore.store.places import PlaceTable
@@ -49,12 +49,13 @@ class Compared:
     def answering(self, question: Question, values: Mapping[str, object], where: str | None = None) -> Database:
         """Where the question can be answered, over all examples or those of both for which `where` holds.
 
-        NotStored where a store lacks an annotation or maps that it needs, BadInput where no examples are pairs.
+        NotStored where a store lacks an annotation or maps that it needs, BadInput where no examples are pairs, or
+        where heads are joined and the models have not as many layers and heads.
         """
         doing = f"asking {question.name}"
         own = {side: replace(question.of(side), name=f"{question.name} {self._names[side]}") for side in ("a", "b")}
         for side, engine in self._engines.items():
-            check_needs(own[side], engine.database)
+            check_needs(own[side], values, engine.database)
         a, b = (engine.computed.wanted(own[side], values) for side, engine in self._engines.items())
         reads = {read.table: read for read in question.reads}
         maps = _map_parameters(reads["map_differences"], values, question) if "map_differences" in reads else None
@@ -63,6 +64,10 @@ class Compared:
         if maps is not None or paired:
             level = None if maps is None else str(dict(maps[1])["level"])
             check_pairs(self.database, self.pairs, level, doing)
+        columns = {column.name for column in question.returns}
+        # A row that names a head, and no store, is of that head in both.
+        if "kind" in values and {"layer", "head"} <= columns and "store" not in columns:
+            check_shapes(self._engines["a"], self._engines["b"], str(values["kind"]), doing)
         if where is None and not a and not b and maps is None:
             return self.database
         # One at a time: threads that ask the same must not reduce the same maps once each.

@@ -6,11 +6,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
 from attnstore.catalogue.question import Question
-from attnstore.errors import BadQuestion, NotStored
+from attnstore.errors import BadInput, BadQuestion, NotStored
 from attnstore.store.database import Database
 from attnstore.store.facts import DERIVED, FACTS
 from attnstore.store.fill import INGEST, compute
@@ -41,6 +42,8 @@ class Computed:
 
         NotStored where that needs maps which were not kept.
         """
+        if where is not None:
+            check_condition(where, f"asking {question.name}")
         wanted = self.wanted(question, values)
         if not wanted and where is None:
             return self._engine.database
@@ -129,6 +132,17 @@ class Computed:
             return None
         known = {name: value for name, value in (stored or {}).items() if name in defaults}
         return table, tuple(sorted({**defaults, **known, **params}.items(), key=_first))
+
+
+def check_condition(where: str, doing: str) -> None:
+    """Raise BadInput unless `where` is one expression, and not a piece of SQL that goes on behind a bracket."""
+    expected = "a condition in SQL on the columns of examples, such as \"label = 'positive'\""
+    if not isinstance(where, str) or not where.strip():
+        raise BadInput(doing, f"where={where!r}", expected)
+    try:
+        duckdb.SQLExpression(where)
+    except duckdb.Error as error:
+        raise BadInput(doing, f"where={where!r} ({str(error).splitlines()[0]})", expected) from error
 
 
 def _hold(held: OrderedDict[_Key, _Value], key: _Key) -> _Value:

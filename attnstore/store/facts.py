@@ -11,7 +11,6 @@ from attnstore.reduce.attention_flow import attention_flow
 from attnstore.reduce.axes import FloatArray, Frame
 from attnstore.reduce.columns import Columns
 from attnstore.reduce.flow import flow_facts
-from attnstore.reduce.governors import governor_facts
 from attnstore.reduce.head_distances import head_distances
 from attnstore.reduce.head_facts import head_facts
 from attnstore.reduce.links import link_facts
@@ -50,10 +49,6 @@ def _of_heads(weights: FloatArray, frame: Frame, rows: Columns, **params: Any) -
 
 
 # Mentions and links count the words of the source.
-_GOVERNORS = """
-    select example, word, governor from words
-    where side = $side and governor is not null order by example, word
-"""
 _LINKS = """
     select example, link, source_start_word, source_end_word, target_start_word, target_end_word
     from links where $side = 'source' order by example, link
@@ -148,7 +143,6 @@ FACTS: dict[str, Fact] = {
     "resampled_facts": _fact("resampled_facts", _resampled, "head", cross=True, size=32),
     "flow_facts": _fact("flow_facts", flow_facts, "row", (_CLASSES,), classes="special"),
     "received_facts": _fact("received_facts", received_facts, "row", cross=True),
-    "governor_facts": _fact("governor_facts", governor_facts, "row", (_GOVERNORS,), pieces="mean"),
     "pair_facts": _fact("pair_facts", pair_facts, "row", (_PAIRS,), property="subject_verb", pieces="mean"),
     "link_facts": _fact(
         "link_facts", link_facts, "row", (_LINKS, _TOKEN_TEXTS), level="word", pairs="all", pieces="mean"

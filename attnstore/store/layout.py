@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from attnstore.catalogue.catalogue import View
 from attnstore.errors import NotStored
 from attnstore.format.fact_tables import DECLARED
-from attnstore.store.manifest_tables import manifest_tables
+from attnstore.store.manifest_tables import create_manifest_tables
 from attnstore.store.parquet_files import FACT_TABLES, ParquetFiles
 from attnstore.store.reached import Reached
 from attnstore.store.sql_errors import typed
@@ -133,8 +133,7 @@ class Layout:
             except duckdb.Error as error:
                 self.files.check([name])  # a file that DuckDB cannot open is most likely a damaged one
                 raise typed(error, f"reading the table {name}") from error
-        for name, table in manifest_tables(self.files.contents).items():
-            load(connection, f"stored.{quoted(name)}", table)
+        create_manifest_tables(connection, self.files.contents)
         for name, table in self.shown.replaced.items():
             connection.execute(f"drop view stored.{quoted(name)}")
             load(connection, f"stored.{quoted(name)}", table)

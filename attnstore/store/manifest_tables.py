@@ -1,16 +1,29 @@
 """This file makes the small tables of a store that come from its manifests: kinds, heads, segments and additions."""
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import pyarrow as pa
+import duckdb
 
 from attnstore.format.names import KINDS
 from attnstore.store.contents import Contents
 
+Rows = Sequence[Mapping[str, Any]]
 
-def manifest_tables(contents: Contents) -> dict[str, pa.Table]:
-    """These tables by name."""
-    kinds, heads = [], []
+
+def create_manifest_tables(connection: duckdb.DuckDBPyConnection, contents: Contents) -> None:
+    """Create these tables in the schema `stored`."""
+    for name, rows in _rows(contents).items():
+        # Through JSON: making Arrow tables of Python objects loads pandas where it is installed, half a second.
+        columns = json.dumps([_TYPES[name]])
+        made = f"select unnest(from_json($rows, '{columns}'), recursive := true)"
+        connection.execute(f"create table stored.{name} as {made}", {"rows": json.dumps(list(rows))})
+
+
+def _rows(contents: Contents) -> dict[str, Rows]:
+    kinds: list[Mapping[str, Any]] = []
+    heads: list[Mapping[str, Any]] = []
     for position, name in enumerate(name for name in KINDS if name in contents.info.kinds):
         kind = contents.info.kinds[name]
         kinds.append({"kind": name, "position": position, "layers": kind.layers, "heads": kind.heads})
@@ -28,36 +41,35 @@ def manifest_tables(contents: Contents) -> dict[str, pa.Table]:
         row["tables"] = sorted(unit.rows)
         row["facts"] = json.dumps(dict(unit.facts), sort_keys=True)
         units.append((unit.is_segment, row))
-    unit_schema = pa.schema(
-        [
-            ("name", pa.string()),
-            ("n_examples", pa.int64()),
-            ("n_files", pa.int64()),
-            ("n_bytes", pa.int64()),
-            ("tables", pa.list_(pa.string())),
-            ("facts", pa.string()),
-        ]
-    )
     return {
-        "kinds": pa.Table.from_pylist(kinds, schema=_KINDS),
-        "heads": pa.Table.from_pylist(heads, schema=_HEADS),
-        "segments": pa.Table.from_pylist([row for segment, row in units if segment], schema=unit_schema),
-        "additions": pa.Table.from_pylist([row for segment, row in units if not segment], schema=unit_schema),
+        "kinds": kinds,
+        "heads": heads,
+        "segments": [row for segment, row in units if segment],
+        "additions": [row for segment, row in units if not segment],
     }
 
 
-_I16, _I32 = pa.int16(), pa.int32()
-_KINDS = pa.schema([("kind", pa.string()), ("position", _I32), ("layers", _I32), ("heads", _I32)])
-_HEADS = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("layer", _I16),
-        ("head", _I16),
-        ("kv_head", _I16),
-        ("param_group", _I32),
-        ("queries", pa.string()),
-        ("keys", pa.string()),
-        ("causal", pa.bool_()),
-        ("position", _I32),  # of the head's entry in a list over heads, from 1 as DuckDB counts
-    ]
-)
+_UNIT = {
+    "name": "VARCHAR",
+    "n_examples": "BIGINT",
+    "n_files": "BIGINT",
+    "n_bytes": "BIGINT",
+    "tables": ["VARCHAR"],
+    "facts": "VARCHAR",
+}
+_TYPES: Mapping[str, Mapping[str, object]] = {
+    "kinds": {"kind": "VARCHAR", "position": "INTEGER", "layers": "INTEGER", "heads": "INTEGER"},
+    "heads": {
+        "kind": "VARCHAR",
+        "layer": "SMALLINT",
+        "head": "SMALLINT",
+        "kv_head": "SMALLINT",
+        "param_group": "INTEGER",
+        "queries": "VARCHAR",
+        "keys": "VARCHAR",
+        "causal": "BOOLEAN",
+        "position": "INTEGER",  # of the head's entry in a list over heads, from 1 as DuckDB counts
+    },
+    "segments": _UNIT,
+    "additions": _UNIT,
+}

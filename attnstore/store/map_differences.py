@@ -69,7 +69,8 @@ def differences(
     return pa.concat_tables(parts)
 
 
-def _shared_heads(a: "Engine", b: "Engine", kind: str, doing: str) -> tuple[list[int], list[int]]:
+def check_shapes(a: "Engine", b: "Engine", kind: str, doing: str) -> None:
+    """Raise BadInput unless both models have as many layers and heads, so that a head of A stands for one of B."""
     shapes = [engine.contents.info.kinds[kind] for engine in (a, b)]
     counts = [f"{shape.layers} layers of {shape.heads} heads" for shape in shapes]
     if counts[0] != counts[1]:
@@ -77,8 +78,12 @@ def _shared_heads(a: "Engine", b: "Engine", kind: str, doing: str) -> tuple[list
             doing,
             f"the {kind} of A has {counts[0]}, that of B {counts[1]}",
             "two models of one shape, whose heads stand for one another",
-            "Ask each store for itself, or compare what is no property of one head: compare/relations",
+            "Ask each store for itself, or compare what is no property of one head: compare/summary, compare/relations",
         )
+
+
+def _shared_heads(a: "Engine", b: "Engine", kind: str, doing: str) -> tuple[list[int], list[int]]:
+    check_shapes(a, b, kind, doing)
     for name, engine in (("A", a), ("B", b)):
         kept = engine.contents.info.kept
         if kept.maps != "all":

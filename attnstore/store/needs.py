@@ -54,6 +54,12 @@ _NEEDS: Mapping[str, _Need] = {
         "labelled examples",
         "No model is needed: attnstore annotate STORE --labels FILE. Or name the column: [corpus] columns.label",
     ),
+    "patterns": _Need(
+        "pattern_labels",
+        "no map was given a pattern",
+        "maps with patterns",
+        "No model is needed: attnstore annotate STORE --patterns FILE",
+    ),
     "documents": _Need(
         "examples where document is not null",
         "no example belongs to a document",
@@ -63,11 +69,13 @@ _NEEDS: Mapping[str, _Need] = {
 }
 
 
-def check_needs(question: Question, database: Database) -> None:
+def check_needs(question: Question, values: Mapping[str, object], database: Database) -> None:
     """Raise NotStored where the store has examples and none has what the question needs."""
     doing = f"asking {question.name}"
     for need in question.needs:
-        there, found, expected, remedy = _NEEDS[need]
+        if not need.holds(values):
+            continue
+        there, found, expected, remedy = _NEEDS[need.annotation]
         text = f"select exists(from examples) as asked, exists(from {there}) as there"
         row = database.run(text, doing=doing).to_pylist()[0]
         if row["asked"] and not row["there"]:

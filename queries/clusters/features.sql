@@ -3,7 +3,7 @@
 -- What the rows do: weights and entropy (smoothed) as in heads/positions, heads/special, heads/entropy and
 -- heads/confidence. Relations of at least `min_count` dependents give two features each, their accuracies as in
 -- relations/accuracy; a store without parses has none.
--- reads:   head_facts, word_facts, relations, heads
+-- reads:   head_facts(eps=0.0001), word_facts(pieces=mean), relations, heads
 -- params:  kind text = null, min_count integer = 100
 -- returns: layer, head, feature, value, n [examples, or dependents of the relation]
 -- source:  inputs of clustering after Clark et al. 2019, sections 3, 4.2 and 6

@@ -2,7 +2,8 @@
 --
 -- Heads and directions are chosen in each store as relations/best does, on the words that they are scored on. Scored
 -- are the dependents that stand in both stores with the same governor and relation, in pairs of examples with equal
--- words (see compare/pairs). `gained` are those that only B's best head gets right, `lost` those that only A's does.
+-- words (see compare/pairs). `gained` are those that only B's best head gets right, `lost` those that only A's does; a
+-- noun below two adpositions is two dependents of pobj.
 -- reads:   pairs, a.relations, b.relations, a.heads, b.heads, a.word_facts(pieces=$pieces), b.word_facts(pieces=$pieces)
 -- needs:   relations
 -- params:  kind text = null, relation text = null, deprel_level text in (base, full) = full,
@@ -77,12 +78,12 @@ best as materialized (
 ),
 marked as (
     select
-        p.relation, p.derived, p.example_a, p.dependent,
+        p.relation, p.derived, p.example_a, p.dependent, p.governor,
         bool_or(p.store = 'a' and p.predicted[c.position] = p.governor) as right_a,
         bool_or(p.store = 'b' and p.predicted[c.position] = p.governor) as right_b
     from predictions as p
     join best as c using (store, relation, derived, direction)
-    group by p.relation, p.derived, p.example_a, p.dependent
+    group by p.relation, p.derived, p.example_a, p.dependent, p.governor
 ),
 changes as (
     select

@@ -1,38 +1,28 @@
 -- How alike two stores' heads are: do the same heads stand out, and do neighbouring layers do the same?
 --
 -- Metrics are those of compare/heads. `spearman` is the rank correlation over the heads that both stores have, null
--- where all heads of one are alike. `smoothness` is the mean over layers of |x(layer, head) - x(layer + 1, head)|,
--- small where layers resemble one another, as layers that share their parameters may.
+-- where all heads of one are alike, and where the models have not as many layers and heads, so that no head stands for
+-- another. `smoothness` is the mean over layers of |x(layer, head) - x(layer + 1, head)|, small where layers resemble
+-- one another, as layers that share their parameters may.
 -- reads:   a.head_facts(eps=$eps), b.head_facts(eps=$eps), pairs
 -- params:  kind text = null, mode text in (macro, micro) = macro, eps real = 0.0001, paired boolean = true
 -- returns: metric [as in compare/heads], spearman [-1 to 1], smoothness_a, smoothness_b, mean_a, mean_b,
---          mean_difference [b - a], n [heads of both stores]
+--          mean_difference [b - a], n [heads that are correlated]
 -- source:  Song, BERT against ALBERT
 -- paint:   bars(spearman, by=metric)
-with metrics as (
-    select
-        store, layer, head,
-        unnest(['entropy', 'confidence', 'cls', 'sep', 'previous', 'next', 'self', 'distance']) as metric,
-        unnest([entropy_sum, max_sum, cls_sum, sep_sum, previous_sum, next_sum, self_sum, distance_sum]) as total,
-        unnest([
-            n_queries, n_queries, n_queries, n_queries, n_queries - 1, n_queries - 1, n_queries, n_queries
-        ]) as rows
-    from (
-        select 'a' as store, * from a.head_facts where not $paired or example in (select example_a from pairs)
-        union all
-        select 'b', * from b.head_facts where not $paired or example in (select example_b from pairs)
-    )
-    where kind = $kind
-),
-means as (
+with means as (
     select
         store, layer, head, metric,
         case $mode
-            when 'macro' then avg(total / nullif(rows, 0))
-            else sum(total) / nullif(sum(rows), 0)
-        end as value,
-        count(total) as n
-    from metrics
+            when 'macro' then avg(total / nullif(n_rows, 0))
+            else sum(total) / nullif(sum(n_rows), 0)
+        end as value
+    from (
+        select 'a' as store, * from a.head_metrics where not $paired or example in (select example_a from pairs)
+        union all
+        select 'b', * from b.head_metrics where not $paired or example in (select example_b from pairs)
+    )
+    where kind = $kind
     group by store, layer, head, metric
 ),
 steps as (
@@ -56,7 +46,13 @@ ranks as (
         rank() over by_b + (count(*) over (partition by metric, b.value) - 1) / 2 as rank_b
     from (from means where store = 'a') as a
     join (from means where store = 'b') as b using (layer, head, metric)
-    where a.value is not null and b.value is not null
+    where
+        a.value is not null
+        and b.value is not null
+        and (
+            (select (layers, heads) from a.stored.kinds where kind = $kind)
+            = (select (layers, heads) from b.stored.kinds where kind = $kind)
+        )
     window by_a as (partition by metric order by a.value), by_b as (partition by metric order by b.value)
 ),
 correlations as (
@@ -68,8 +64,8 @@ correlations as (
 )
 select
     metric, spearman, a.smoothness as smoothness_a, b.smoothness as smoothness_b, a.mean as mean_a, b.mean as mean_b,
-    b.mean - a.mean as mean_difference, n
-from correlations
-join (from steps where store = 'a') as a using (metric)
+    b.mean - a.mean as mean_difference, coalesce(n, 0) as n
+from (from steps where store = 'a') as a
 join (from steps where store = 'b') as b using (metric)
+left join correlations using (metric)
 order by list_position(['entropy', 'confidence', 'cls', 'sep', 'previous', 'next', 'self', 'distance'], metric)

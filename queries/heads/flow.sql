@@ -4,6 +4,7 @@
 -- The weights of one query class sum to 1 over key classes; `chance` is what equal attention to all visible keys
 -- gives. Cross maps have no answer: their queries and keys are tokens of two texts.
 -- reads:   flow_facts(classes=$classes)
+-- needs:   tags if classes=upos, parts if classes=part
 -- params:  kind text = null, classes text in (special, upos, part) = special, mode text in (macro, micro) = macro,
 --          layer integer = null, head integer = null
 -- returns: layer, head, query_class, key_class, weight [0-1, of a query's row], chance [0-1],

@@ -5,7 +5,8 @@
 -- no pair of the store has the property. The view `word_pairs` says what the properties are; `links` takes pairs of
 -- your own, from `attnstore annotate --links`.
 -- reads:   alignment_facts(property=$property, above=$above, pieces=$pieces)
--- needs:   words
+-- needs:   words, relations if property=governor, relations if property=subject_verb, tags if property=noun_pronoun,
+--          tags if property=same_tag, mentions if property=same_entity, links if property=links
 -- params:  kind text = null, above real = 0.3, pieces text in (mean, first, max) = mean,
 --          property text in (governor, subject_verb, noun_pronoun, same_tag, same_entity, same_form, links) = governor
 -- returns: layer, head, share [0-1], edge_share [0-1], edge_low [0-1], edge_high [0-1], background [0-1],

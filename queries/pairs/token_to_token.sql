@@ -5,7 +5,7 @@
 -- without pairs do not count. Beside it stands what distance alone gives: how far apart the pairs are, and the share
 -- of them that lie at the commonest offset, which is the accuracy of always guessing it.
 -- reads:   pair_facts(property=$property, pieces=$pieces)
--- needs:   relations
+-- needs:   words, relations if property=subject_verb, relations if property=governor, tags if property=noun_pronoun
 -- params:  kind text = null, property text in (subject_verb, noun_pronoun, governor) = subject_verb,
 --          aggregate text in (max, mean) = max, pieces text in (mean, first, max) = mean
 -- returns: layer, head, direction [source_to_target; target_to_source], value [weight, 0-1],

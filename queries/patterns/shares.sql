@@ -4,6 +4,7 @@
 -- `attnstore annotate --patterns`, by hand or by a classifier of your own (all of them where several annotators gave
 -- some, or those of `annotator`). Patterns that no map of a layer or label shows have share 0.
 -- reads:   pattern_facts, pattern_labels, examples
+-- needs:   patterns if labels=own, labels if by=label, labels if by=both
 -- params:  kind text = null, by text in (all, layer, label, both) = layer, labels text in (rules, own) = rules,
 --          annotator text = null
 -- returns: layer [null for all], label [of the example; null for all], pattern, share [0-1], n [maps that have one]

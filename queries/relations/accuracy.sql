@@ -10,6 +10,7 @@
 -- `prep` to Universal Dependencies (see the view `relations`). `compat = clark` leaves out a relation that a head gets
 -- wholly right, as the paper's code does. Maps between two texts have no governors, and no rows.
 -- reads:   relations, heads, word_facts(pieces=$pieces)
+-- needs:   relations
 -- params:  kind text = null, relation text = null, layer integer = null, head integer = null,
 --          deprel_level text in (base, full) = full,
 --          words text in (all, all_no_punct, all_no_punct_no_root) = all, derived boolean = true,

@@ -4,6 +4,7 @@
 -- for the root. The paper tries three words back to two ahead. `best` keeps the best offset of each relation, the
 -- lowest on a tie. The other parameters are those of relations/accuracy.
 -- reads:   relations, words, heads
+-- needs:   relations
 -- params:  kind text = null, relation text = null, deprel_level text in (base, full) = full,
 --          words text in (all, all_no_punct, all_no_punct_no_root) = all, derived boolean = true,
 --          possessive boolean = false, reach_back integer = 3, reach_ahead integer = 2, min_count integer = 1,

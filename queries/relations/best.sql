@@ -13,6 +13,7 @@
 -- the accuracy and of the gain. Head, direction and offset stay those that were chosen, so that the intervals do not
 -- cover the choice. Equal seeds give equal intervals.
 -- reads:   relations, words, halves, heads, word_facts(pieces=$pieces)
+-- needs:   relations
 -- params:  kind text = null, relation text = null, deprel_level text in (base, full) = full,
 --          words text in (all, all_no_punct, all_no_punct_no_root) = all, derived boolean = true,
 --          directions text in (published, all) = published, possessive boolean = false,

@@ -5,6 +5,7 @@
 -- right is its governor, null for a root; with `head_row`, asked is the governor, and right is the dependent. Words
 -- are numbered from 0 over the example; the sentence begins at `first_word`.
 -- reads:   relations, words, examples, heads, word_facts(pieces=$pieces)
+-- needs:   relations
 -- params:  relation text, layer integer, head integer, kind text = null,
 --          direction text in (dep_to_head, head_to_dep, head_row) = dep_to_head,
 --          deprel_level text in (base, full) = full,

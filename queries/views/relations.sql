@@ -21,7 +21,7 @@ marked as (
     join parsed as noun
         on noun.example = mark.example and noun.side = mark.side and noun.word = mark.governor
     where
-        split_part(mark.deprel, ':', 1) = 'case'
+        (mark.deprel = 'case' or starts_with(mark.deprel, 'case:'))
         and mark.upos = 'ADP'
         and not exists (from parsed where deprel in ('pobj', 'prep'))
 ),

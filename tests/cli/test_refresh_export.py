@@ -88,3 +88,10 @@ def test_ask_where_shows_a_condition_that_cannot_be_read(store: Path) -> None:
     result = invoke("ask", "heads/entropy", store, "--where", "colour = 'red'")
     assert isinstance(result.exception, NotFound)
     assert "colour" in str(result.exception)
+
+
+def test_where_as_a_parameter_is_told_to_be_an_option(tiny_store: Path) -> None:
+    for words in (["ask", "heads/entropy", tiny_store], ["show", tiny_store, "heads/entropy"]):
+        result = invoke(*words, "where=false")
+        assert result.exit_code == 2
+        assert "--where 'false'" in result.stderr

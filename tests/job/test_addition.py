@@ -40,7 +40,7 @@ def test_equal_texts_take_their_annotations_in_order(tmp_path: Path) -> None:
     done = annotate_labels(tmp_path / "s.attn", tmp_path / "l.csv")
     # The third "rain fell" gets the last label of that text; the second "he left" has no example left.
     assert [row["label"] for row in table(tmp_path / "s.attn", "examples")] == ["a", "b", "b", "c"]
-    assert (done.examples, done.unmatched) == (4, ("l:5",))
+    assert (done.examples, done.unmatched) == (4, ("l.csv:5",))
 
 
 def test_labels_replace_labels_and_leave_the_rest(tmp_path: Path, exact: Path) -> None:

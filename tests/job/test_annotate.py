@@ -87,6 +87,27 @@ def test_words_are_found_by_text_where_no_name_is_given(tmp_path: Path, exact: P
     assert table(exact, "words") == table(expected, "words")
 
 
+def test_words_of_an_entry_with_a_name_only_are_found_in_the_text_of_the_store(
+    tmp_path: Path, exact: Path, expected: Path
+) -> None:
+    lines = [{"name": name, "words": record(words)} for name, words in NEW.items()]
+    lines.append({"name": "other", "words": ["whatever"]})
+    (tmp_path / "w.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    done = annotate_words(exact, tmp_path / "w.jsonl")
+    assert (done.examples, done.unmatched) == (3, ("other",))
+    for name in ("tokens", "words"):
+        assert table(exact, name) == table(expected, name), name
+
+
+def test_words_of_both_sides_need_a_name_only(tmp_path: Path) -> None:
+    ingest(arrays_recipe(two_sided(tmp_path / "c")), tmp_path / "s.attn").close()
+    line = {"id": "a", "words": ["rain"], "target_words": ["il", "a plu"]}
+    (tmp_path / "w.jsonl").write_text(json.dumps(line))
+    annotate_words(tmp_path / "s.attn", tmp_path / "w.jsonl")
+    found = [(row["side"], row["form"], row["start_char"]) for row in table(tmp_path / "s.attn", "words")]
+    assert found == [("source", "rain", 0), ("target", "il", 0), ("target", "a plu", 3)]
+
+
 def test_words_are_found_by_their_joined_text(tmp_path: Path, arrays_corpus: Path) -> None:
     # As a treebank has it: "It's." is fed as "It 's ." The names differ as well.
     folder = tmp_path / "joined"
@@ -127,7 +148,7 @@ def test_words_then_labels_keep_both(tmp_path: Path, exact: Path) -> None:
 
 
 def test_mentions_and_links_go_with_the_words_they_count(tmp_path: Path, arrays_corpus: Path) -> None:
-    old = {
+    old: dict[str, Any] = {
         "mentions": [{"cluster": "clock", "start_word": 0, "end_word": 3}],
         "links": [{"relation": "r", **dict.fromkeys(("source_start_word", "target_start_word"), 3)}],
     }
@@ -159,7 +180,7 @@ def two_sided(folder: Path) -> Path:
         "target_words": [{"form": "il", "governor": 2, "deprel": "expl"}, "a", {"form": "plu", "deprel": "root"}],
         "maps": "m.npz",
     }
-    maps = {"encoder": random_maps(rng, 2, 2, 2, 2), "cross": random_maps(rng, 2, 2, 3, 2)}
+    maps: dict[str, Any] = {"encoder": random_maps(rng, 2, 2, 2, 2), "cross": random_maps(rng, 2, 2, 3, 2)}
     np.savez(folder / "m.npz", decoder=random_maps(rng, 2, 2, 3, 3, causal=True), **maps)
     (folder / "corpus.jsonl").write_text(json.dumps(line))
     return folder / "corpus.jsonl"
@@ -193,7 +214,7 @@ def test_words_of_the_target_side_are_replaced_where_the_annotation_has_them(tmp
 def test_a_pair_needs_words_of_both_parts(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     folder.mkdir()
-    line = {"name": "p", "text": "rain fell", "second": "it was wet", "maps": "m.npz"}
+    line: dict[str, Any] = {"name": "p", "text": "rain fell", "second": "it was wet", "maps": "m.npz"}
     line |= {"tokens": ["rain", "fell", "it", "was", "wet"], "parts": [0, 0, 1, 1, 1]}
     np.savez(folder / "m.npz", encoder=random_maps(np.random.default_rng(2), 1, 1, 5, 5))
     (folder / "corpus.jsonl").write_text(json.dumps(line))
@@ -201,7 +222,7 @@ def test_a_pair_needs_words_of_both_parts(tmp_path: Path) -> None:
     (tmp_path / "w.jsonl").write_text(json.dumps({"name": "p", "text": "rain fell", "words": ["rain", "fell"]}))
     with pytest.raises(BadInput, match=r"w\.jsonl:1: example p is a pair; expected both parts"):
         annotate_words(tmp_path / "s.attn", tmp_path / "w.jsonl")
-    both = {"name": "p", "text": "rain fell", "second": "it was wet"}
+    both: dict[str, Any] = {"name": "p", "text": "rain fell", "second": "it was wet"}
     both["words"] = ["rain", {"form": "it", "part": 1}, {"form": "wet", "part": 1}]
     (tmp_path / "w.jsonl").write_text(json.dumps(both))
     annotate_words(tmp_path / "s.attn", tmp_path / "w.jsonl")
@@ -232,7 +253,18 @@ def test_a_store_without_facts_gets_words_and_no_facts(tmp_path: Path, arrays_co
         ("w.jsonl", '{"name": "s3", "text": "rain fell"}', r"w\.jsonl:1: no words"),
         ("w.jsonl", '{"name": "s3", "text": "rain fell", "words": ["snow"]}', "'snow', is not in the text"),
         ("w.jsonl", '{"name": "s3", "text": "snow fell", "words": ["snow"]}', r"w\.jsonl:1: words\[0\], 'snow'"),
-        ("w.jsonl", '{"name": "s3", "text": ""}', "its text is empty"),
+        ("w.jsonl", '{"name": "s3", "words": ["snow"]}', r"line 1: words\[0\], 'snow', is not in the text"),
+        (
+            "w.jsonl",
+            '{"text": "", "words": ["snow"]}',
+            "line 1: neither a name nor a text, in the fields 'text', 'words'",
+        ),
+        (
+            "w.jsonl",
+            '{"name": "s3", "words": ["rain"]}\n{"id": "s3"}',
+            r"line 2: the name 's3' again, after w\.jsonl:1",
+        ),
+        ("w.jsonl", "\n", "line 1: nothing to read: the file is empty"),
         ("w.jsonl", "{", "line 1"),
         ("w.csv", "name,text\ns3,rain fell\n", "no words"),
     ],

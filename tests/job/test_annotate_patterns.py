@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from attnstore.errors import BadInput
@@ -56,6 +58,7 @@ def test_an_annotator_replaces_only_what_was_given_before_for_the_same_examples(
         ("e0,2,0,block,a\n", "line 2: layer '2'; expected 0 to 1"),
         ("e0,0,x,block,a\n", "line 2: head 'x'; expected 0 to 2"),
         ("e0,0,0,,a\n", "line 2: no pattern"),
+        ("e0,0,0,  ,a\n", "line 2: no pattern"),
         ("e0,0,0,block,a\ne0,0,0,vertical,a\n", "line 3: the map of layer 0, head 0 again"),
         ("nobody,0,0,block,a\n", "no row for an example of the store"),
     ],
@@ -67,6 +70,13 @@ def test_a_row_that_cannot_be_used_is_refused_and_the_store_stays(
         annotate_patterns(store, labelled(tmp_path, rows))
     assert complaint in str(caught.value)
     assert stored(store) == []
+
+
+def test_a_parquet_table_gives_the_same_rows_and_patterns_lose_their_blanks(store: Path, tmp_path: Path) -> None:
+    row = {"example": "e1", "layer": 0, "head": 2, "pattern": " vertical ", "annotator": "ann", "more": 1}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "labels.parquet")
+    annotate_patterns(store, tmp_path / "labels.parquet")
+    assert stored(store) == [(1, 0, 2, "vertical", "ann")]
 
 
 def test_a_missing_column_is_named(store: Path, tmp_path: Path) -> None:

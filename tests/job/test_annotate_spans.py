@@ -188,7 +188,8 @@ PART = {"text": "rain fell", "words": ["rain", "fell"], "mentions": [{"cluster":
         ("m.jsonl", {"name": "s3", "mentions": []}, r"line 2: the name 's3' again, after m\.jsonl:1"),
         ("m.jsonl", {"name": "s0", "mentions": 3}, "line 2: mentions is int; expected a list"),
         ("m.jsonl", {"name": "s0", **PART}, r"m\.jsonl:2: example s0 has another text and other words"),
-        ("m.jsonl", {"name": "s0", **PART, "text": ""}, r"m\.jsonl:2: its text is empty"),
+        ("m.jsonl", {**PART, "text": ""}, "line 2: neither a name nor a text"),
+        ("m.jsonl", {"name": "s0", **PART, "text": ""}, r"line 2: words\[0\], 'rain', is not in the text"),
     ],
 )
 def test_a_file_that_cannot_be_used_adds_nothing(
@@ -209,6 +210,31 @@ def test_links_outside_of_the_words_are_named_and_treebanks_hold_none(tmp_path: 
         )
     with pytest.raises(BadInput, match=r"the ending '\.conllu'; expected one of \.jsonl"):
         annotate_links(exact, tmp_path / "l.conllu")
+
+
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_an_empty_file_is_told_what_json_lines_hold(tmp_path: Path, exact: Path, content: str) -> None:
+    for annotate, what in ((annotate_mentions, "mentions"), (annotate_links, "links")):
+        (tmp_path / "x.jsonl").write_text(content)
+        with pytest.raises(BadInput, match=f"no {what} in it: the file is empty") as caught:
+            annotate(exact, tmp_path / "x.jsonl")
+        assert caught.value.expected == f"one object a line, with a list '{what}'"
+
+
+def test_words_and_spans_of_an_entry_with_a_name_only_lie_in_the_text_of_the_store(tmp_path: Path, exact: Path) -> None:
+    annotate_words(exact, jsonl(tmp_path / "w.jsonl", {"s3": [("rain fell", None)]}))
+    spans = [{"cluster": "1", "start_word": 1, "end_word": 2}]
+    entry = {"name": "s3", "words": ["rain", "fell"], "mentions": spans}
+    other = {"name": "other", "words": ["no", "no"], "mentions": spans}
+    done = annotate_mentions(exact, write(tmp_path / "m.jsonl", entry, other))
+    assert (done.examples, done.unmatched) == (1, ("other",))
+    # "fell" lies in the store's one word "rain fell".
+    assert [(m["example"], m["start_word"], m["end_word"]) for m in table(exact, "mentions")] == [(3, 0, 1)]
+
+
+def test_an_empty_list_clears_with_words_as_without(tmp_path: Path, spanned: Path) -> None:
+    annotate_mentions(spanned, write(tmp_path / "m.jsonl", {"name": "s3", "words": ["rain"], "mentions": []}))
+    assert [row["example"] for row in table(spanned, "mentions")] == [0]
 
 
 def test_a_treebank_without_mentions_is_refused(tmp_path: Path, exact: Path) -> None:

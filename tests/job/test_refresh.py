@@ -47,7 +47,7 @@ SERVED: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("transfer_facts", {"top": 2, "above": "0.3"}, "heads/transfer", {"top": 2, "above": 0.3}),
     ("offset_facts", {"reach": 3}, "heads/offsets", {"reach": 3}),
     ("streaming_facts", {"first": 1, "recent": 2}, "heads/streaming", {"first": 1, "recent": 2}),
-    ("flow_facts", {"classes": "upos"}, "heads/flow", {"classes": "upos"}),
+    ("flow_facts", {}, "heads/flow", {}),
     ("received_facts", {}, "heads/sinks", {}),
     ("tree_facts", {"pieces": "first"}, "relations/trees", {"pieces": "first", "sample": 0}),
     ("tree_facts", {}, "relations/trees", {}),

@@ -7,7 +7,7 @@ import pytest
 
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
-from tests.queries.sentences import ONE, one, pointing, sentence
+from tests.queries.sentences import ONE, SYNTAX, one, pointing, sentence
 from tests.store.making import make_store
 
 # Cats sat on the dog 's mat: `on` and `'s` are both case, and only `on` is an adposition.
@@ -108,3 +108,11 @@ def test_only_words_with_tokens_are_dependents(tmp_path: Path) -> None:
         assert _derived(store) == [(5, 2, "pobj")]
     with _store(tmp_path / "b.attn", aligned=[*states[:2], "exact", *states[3:5], "none"]) as store:
         assert _derived(store) == [(2, 1, "prep")]
+
+
+def test_words_of_one_file_without_any_relation_have_no_arcs(tmp_path: Path) -> None:
+    # One file whose statistics say that every value is null: DuckDB 2.0 folds such a column while it plans.
+    made = [one(sentence(["a", "b", "c"]), SYNTAX, name) for name in ("x", "y")]
+    with open_store(make_store(tmp_path / "s.attn", made, kinds=ONE, per_segment=100)) as store:
+        assert len(store.sql("from relations")) == 0
+        assert {row["feature"] for row in store.ask("clusters/features")} >= {"self", "entropy_nats"}

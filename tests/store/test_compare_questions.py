@@ -21,7 +21,7 @@ def turned(made: list[Made], tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.mark.parametrize("shape", [Kind(2, 2, 2, "source", "source", False), Kind(1, 3, 3, "source", "source", False)])
-def test_models_of_another_shape_are_refused_for_maps_and_joined_head_by_head(
+def test_models_of_another_shape_are_refused_where_heads_are_joined_and_else_compared(
     shape: Kind, made: list[Made], tmp_path: Path
 ) -> None:
     cut = [replace(one, maps={"encoder": one.maps["encoder"][: shape.layers, : shape.heads]}) for one in made]
@@ -29,14 +29,31 @@ def test_models_of_another_shape_are_refused_for_maps_and_joined_head_by_head(
     b = make_store(tmp_path / "b.attn", cut, kinds={"encoder": shape})
     with compare(a, b) as comparison:
         expected = f"of A has 2 layers of 3 heads, that of B {shape.layers} layers of {shape.heads} heads"
-        with pytest.raises(BadInput, match=expected):
-            comparison.ask("compare/cosine")
-        rows = comparison.ask("compare/heads", metric="entropy").to_arrow().to_pylist()
-        there = [row["layer"] < shape.layers and row["head"] < shape.heads for row in rows]
-        assert [row["value_b"] is not None for row in rows] == there
-        assert all(row["difference"] == pytest.approx(0) for row in rows if row["value_b"] is not None)
-        assert {row["n"] for row in comparison.ask("compare/summary")} == {shape.layers * shape.heads}
+        for question in ("compare/cosine", "compare/heads"):
+            with pytest.raises(BadInput, match=expected):
+                comparison.ask(question)
+        entropies = comparison.b.ask("heads/entropy").to_grid("entropy_nats")
+        summary = {row["metric"]: row for row in comparison.ask("compare/summary")}
+        assert len(summary) == 8
+        assert {(row["spearman"], row["n"]) for row in summary.values()} == {(None, 0)}
+        assert summary["entropy"]["mean_b"] == pytest.approx(entropies.mean())
+        steps = np.abs(np.diff(entropies, axis=0))
+        assert summary["entropy"]["smoothness_b"] == (pytest.approx(steps.mean()) if steps.size else None)
         assert len(comparison.ask("compare/relations")) > 0
+
+
+def test_a_question_whose_rows_say_of_which_store_they_are_joins_no_heads(made: list[Made], tmp_path: Path) -> None:
+    cut = [replace(one, maps={"encoder": one.maps["encoder"][:1]}) for one in made]
+    a = make_store(tmp_path / "a.attn", made)
+    b = make_store(tmp_path / "b.attn", cut, kinds={"encoder": Kind(1, 3, 3, "source", "source", False)})
+    own = tmp_path / "means.sql"
+    columns = "layer, head, entropy_nats from {}.head_means where kind = $kind"
+    text = f"select 'a' as store, {columns.format('a')} union all select 'b', {columns.format('b')}"
+    head = "-- Means.\n-- reads: a.head_facts, b.head_facts\n-- params: kind text = null\n-- source: ours\n-- returns: "
+    own.write_text(f"{head}store, layer, head, entropy_nats\n{text}")
+    with compare(a, b) as comparison:
+        rows = comparison.ask(str(own))
+        assert [sum(row["store"] == side for row in rows) for side in "ab"] == [6, 3]
 
 
 def test_heads_are_those_of_each_store_alone(turned: tuple[Comparison, list[Made]]) -> None:
@@ -109,5 +126,25 @@ def test_gained_and_lost_dependents_are_counted_by_hand(tmp_path: Path) -> None:
     b = annotated([[0.1, 0.1, 0.8], [0.1, 0.1, 0.1], [0.15, 0.8, 0.05]])
     with pair(tmp_path, [a], [b]) as comparison:
         (row,) = comparison.ask("compare/relations", relation="det")
+        assert (row["n"], row["accuracy_a"], row["accuracy_b"]) == (2, 0.5, 0.5)
+        assert (row["gained"], row["lost"]) == (1, 1)
+
+
+def test_a_noun_below_two_adpositions_is_gained_for_the_one_and_lost_for_the_other(tmp_path: Path) -> None:
+    def annotated(weights: Any) -> Made:
+        one = tiny("e", ["out", "of", "town"], weights)
+        words: list[dict[str, Any]] = [
+            {"form": "out", "governor": 2, "deprel": "case", "upos": "ADP"},
+            {"form": "of", "governor": 2, "deprel": "case", "upos": "ADP"},
+            {"form": "town", "governor": None, "deprel": "root", "upos": "NOUN"},
+        ]
+        return replace(one, source=replace(one.source, words=words))
+
+    # pobj: town below out, and below of. The row of town weighs out most in A and of in B, and the same word's row
+    # weighs town most, so that neither direction gets both right.
+    a = annotated([[0.2, 0.4, 0.4], [0.4, 0.3, 0.3], [0.6, 0.2, 0.2]])
+    b = annotated([[0.3, 0.4, 0.3], [0.4, 0.2, 0.4], [0.2, 0.6, 0.2]])
+    with pair(tmp_path, [a], [b]) as comparison:
+        (row,) = comparison.ask("compare/relations", relation="pobj")
         assert (row["n"], row["accuracy_a"], row["accuracy_b"]) == (2, 0.5, 0.5)
         assert (row["gained"], row["lost"]) == (1, 1)

@@ -118,7 +118,7 @@ def test_a_value_that_a_parameter_may_not_have_is_refused(store: Store) -> None:
     for table, params in (
         ("flow_facts", {"classes": "colour"}),
         ("mention_facts", {"candidates": "all"}),
-        ("governor_facts", {"pieces": "last"}),
+        ("pair_facts", {"pieces": "last"}),
         ("offset_facts", {"reach": -1}),
         ("resampled_facts", {"size": 0}),
     ):

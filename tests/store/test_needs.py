@@ -8,6 +8,7 @@ import pytest
 
 from attnstore.catalogue.catalogue import questions
 from attnstore.errors import BadQuestion, NotStored
+from attnstore.job.annotate_patterns import annotate_patterns
 from attnstore.store.needs import _NEEDS
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
@@ -71,13 +72,54 @@ def test_a_store_that_has_it_answers_and_one_that_has_the_rest_is_told_what_to_d
 
 
 def test_every_need_is_tested_here() -> None:
-    assert set(REMEDIES) == set(_NEEDS)
+    assert {*REMEDIES, "patterns"} == set(_NEEDS)
+
+
+def test_patterns_that_nobody_gave_are_refused_and_given_ones_counted(tmp_path: Path) -> None:
+    root = make_store(tmp_path / "s.attn", [BARE], kinds=ONE)
+    with open_store(root) as store, pytest.raises(NotStored, match="no map was given a pattern") as caught:
+        store.ask("patterns/shares", labels="own")
+    assert "--patterns FILE" in caught.value.remedy
+    (tmp_path / "p.csv").write_text("example,layer,head,pattern\n0,0,0,block\n")
+    annotate_patterns(root, tmp_path / "p.csv")
+    with open_store(root) as store:
+        assert [row["pattern"] for row in store.ask("patterns/shares", labels="own")] == ["block"]
+
+
+@pytest.mark.parametrize(
+    ("question", "asked", "found"),
+    [
+        ("heads/flow", {"classes": "upos"}, "no word has a part of speech"),
+        ("heads/flow", {"classes": "part"}, "no example has a second part"),
+        ("patterns/shares", {"by": "label"}, "no example has a label"),
+        ("pairs/alignment", {"property": "links"}, "the store has no links"),
+        ("pairs/alignment", {"property": "same_entity"}, "the store has no mentions"),
+        ("pairs/token_to_token", {"property": "noun_pronoun"}, "no word has a part of speech"),
+        ("relations/best", {}, "no word has a dependency relation"),
+    ],
+)
+def test_what_one_choice_needs_is_refused_for_that_choice_alone(
+    question: str, asked: dict[str, str], found: str, tmp_path: Path
+) -> None:
+    with open_store(make_store(tmp_path / "s.attn", [BARE], kinds=ONE)) as store:
+        with pytest.raises(NotStored, match=found):
+            store.ask(question, **asked)
+        assert len(store.ask("heads/flow")) > 0
+        assert len(store.ask("patterns/shares")) > 0
+        assert len(store.ask("pairs/alignment", property="same_form")) > 0
 
 
 def test_every_shipped_need_is_known() -> None:
-    wanted = {need for question in questions().values() for need in question.needs}
+    wanted = {need.annotation for question in questions().values() for need in question.needs}
     assert wanted
     assert wanted <= set(_NEEDS)
+
+
+def test_a_need_of_one_choice_names_a_parameter_and_a_choice_of_it() -> None:
+    for question in questions().values():
+        for need in question.needs:
+            if need.parameter is not None:
+                assert need.value in question.params[need.parameter].choices, (question.name, need)
 
 
 def test_an_unknown_need_is_an_error_of_the_question(tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ VOCABULARY = {
     " n_candidates nearest head_match rule_based",
     "flow_facts": "example kind query_class key_class n_queries n_keys uniform layer head mass",
     "flow_through": "example kind query key weight",
-    "governor_facts": "example kind word layer head to_governor from_governor side",
     "halves": "example half",
     "head_clusters": "kind layer head cluster",
     "head_coordinates": "kind layer head x y stress",
@@ -38,6 +37,7 @@ VOCABULARY = {
     "head_linkage": "kind step a b distance n_heads",
     "head_means": "kind layer head self next previous next_clark previous_clark cls sep"
     " punct distance_tokens entropy_nats uniform_nats confidence n",
+    "head_metrics": "example kind layer head metric total n_rows",
     "head_pairs": "kind layer_a head_a layer_b head_b js_sum n_rows n_examples",
     "link_facts": "example kind link layer head source_to_target"
     " target_to_source source_to_target_mean target_to_source_mean",

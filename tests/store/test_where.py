@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attnstore.errors import AttnStoreError, BadInput, BadQuestion, NotFound
+from attnstore.errors import AttnStoreError, BadInput, NotFound
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 from tests.store.making import ENCODER, KINDS, Made, make_store, random_examples
@@ -96,7 +96,11 @@ def test_the_answer_says_which_condition_it_had(store: Store) -> None:
     ("where", "error", "message"),
     [
         ("colour = 'red'", NotFound, "colour"),
-        ("label = ", BadQuestion, "where label ="),
+        ("label = ", BadInput, "label = "),
+        ("true) or (true", BadInput, "a condition in SQL"),
+        ("label = 'a'; drop table x", BadInput, "a condition in SQL"),
+        (" ", BadInput, "a condition in SQL"),
+        (["a"], BadInput, "a condition in SQL"),
         ("name = $name", BadInput, "name"),
     ],
 )
