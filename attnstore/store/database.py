@@ -30,6 +30,7 @@ class Database:
 
     def __init__(self, shown: Shown | Mapping[str, Shown]) -> None:
         self._lock = threading.Lock()
+        self._added: set[str] = set()
         self._connection = duckdb.connect(":memory:", config=_CONFIG)
         self._reached = Reached(self._connection.cursor())
         stores = {"": shown} if isinstance(shown, Shown) else shown
@@ -39,6 +40,7 @@ class Database:
         """Put tables beside those of the stores. Before threads share it."""
         for name, table in tables.items():
             load(self._connection, f"memory.main.{quoted(name)}", table)
+        self._added |= set(tables)
 
     @property
     def is_single(self) -> bool:
@@ -62,6 +64,9 @@ class Database:
         for layout in self._layouts:
             layout.check(_own(layout, names), doing)
         with self._lock:
+            for layout in self._layouts:
+                own = _own(layout, names)
+                layout.provide(own, self._reached.defined(text) | self._added)
             cursor = self._connection.cursor()
         registered: list[Virtual] = []
         try:

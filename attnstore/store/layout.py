@@ -1,6 +1,6 @@
 """This file lays out one store in a catalogue of DuckDB: schema `stored` over its Parquet files, and the views."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from attnstore.catalogue.catalogue import View
 from attnstore.errors import NotStored
 from attnstore.format.fact_tables import DECLARED
-from attnstore.store.manifest_tables import create_manifest_tables
+from attnstore.store.manifest_tables import MANIFEST_TABLES, create_manifest_tables
 from attnstore.store.parquet_files import FACT_TABLES, ParquetFiles
 from attnstore.store.reached import Reached
 from attnstore.store.sql_errors import typed
@@ -70,9 +70,14 @@ class Layout:
         connection.execute("create schema stored")
         if shown.examples is not None:
             load(connection, "stored.chosen", pa.table({"example": shown.examples.astype(np.int32)}))
+        self._views = {view.name: view.sql for view in shown.views}
         self._reaches: dict[str, frozenset[str]] = {}
-        self._lay_out()
+        self._there: set[str] = set()
+        create_manifest_tables(connection, self.files.contents)
+        for name, table in shown.replaced.items():
+            load(connection, f"stored.{quoted(name)}", table)
         if catalogue:
+            self._provide_all()
             self._view_virtual()
             connection.execute("use memory")
 
@@ -109,11 +114,10 @@ class Layout:
 
     def _reached(self, name: str) -> frozenset[str]:
         """The stored tables behind a table or view; found out when one is first used, as most never are."""
-        views = {view.name: view.sql for view in self.shown.views}
-        if name not in views:
+        if name not in self._views:
             return frozenset({name} & set(self.files.sources))
         if name not in self._reaches:
-            below = self._parser.names(views[name])
+            below = self._parser.names(self._views[name])
             every = frozenset(self.files.sources)
             # A view may have the name of the stored table that it shows.
             inner = (
@@ -124,24 +128,39 @@ class Layout:
             self._reaches[name] = every if below is None else frozenset().union(*inner)
         return self._reaches[name]
 
-    def _lay_out(self) -> None:
-        """Create the tables and the views."""
-        connection = self._connection
-        for name in self.files.sources:
-            try:
-                connection.execute(f"create view stored.{quoted(name)} as {self._stored(name)}")
-            except duckdb.Error as error:
-                self.files.check([name])  # a file that DuckDB cannot open is most likely a damaged one
-                raise typed(error, f"reading the table {name}") from error
-        create_manifest_tables(connection, self.files.contents)
-        for name, table in self.shown.replaced.items():
-            connection.execute(f"drop view stored.{quoted(name)}")
-            load(connection, f"stored.{quoted(name)}", table)
-        for view in self.shown.views:
-            try:
-                connection.execute(f"create view main.{quoted(view.name)} as {view.sql}")
-            except duckdb.Error as error:
-                raise typed(error, f"creating the view {view.name}") from error
+    def provide(self, names: Iterable[str] | None, others: Set[str]) -> None:
+        """Create the tables and views of these names, and what they read; all for None, or where one is unknown.
+
+        `others` are names that may mean something else: a table of the statement's own, or one beside the stores.
+        Creating a view costs a millisecond, a statement names few of them, and most stores are asked little.
+        """
+        known = {*self.files.sources, *self._views, *self.shown.virtual, *MANIFEST_TABLES}
+        if names is None or set(names) - known - others:
+            self._provide_all()
+            return
+        for name in sorted(set(names) & known):
+            self._provide(name)
+
+    def _provide_all(self) -> None:
+        for name in (*self.files.sources, *self._views):
+            self._provide(name)
+
+    def _provide(self, name: str) -> None:
+        if name in self._there:
+            return
+        self._there.add(name)
+        try:
+            if name in self.files.sources and name not in self.shown.replaced:
+                self._connection.execute(f"create view stored.{quoted(name)} as {self._stored(name)}")
+            if name in self._views:
+                below = self._parser.names(self._views[name])
+                for item in self.files.sources if below is None else sorted(item for _, item in below):
+                    self._provide(item)
+                self._connection.execute(f"create view main.{quoted(name)} as {self._views[name]}")
+        except duckdb.Error as error:
+            self._there.discard(name)
+            self.files.check([name])  # a file that DuckDB cannot open is most likely a damaged one
+            raise typed(error, f"creating the view {name}") from error
 
     def _stored(self, name: str) -> str:
         paths = self.files.paths(name)

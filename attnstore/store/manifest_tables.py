@@ -9,6 +9,8 @@ import duckdb
 from attnstore.format.names import KINDS
 from attnstore.store.contents import Contents
 
+MANIFEST_TABLES = ("kinds", "heads", "segments", "additions")
+
 Rows = Sequence[Mapping[str, Any]]
 
 

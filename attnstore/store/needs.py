@@ -43,7 +43,7 @@ _NEEDS: Mapping[str, _Need] = {
         '[corpus] kind = "links", or "jsonl" with `links`',
     ),
     "parts": _Need(
-        "examples where second is not null",
+        "tokens where part = 1",
         "no example has a second part",
         "pairs of texts",
         'Ingest a corpus of pairs, which needs the model: [corpus] kind = "pairs", or a key `second`',

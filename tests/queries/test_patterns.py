@@ -146,8 +146,6 @@ def test_shares_of_patterns_by_layer_label_both_and_all(tmp_path: Path) -> None:
 
 def test_shares_of_patterns_that_were_given_by_hand(tmp_path: Path) -> None:
     root = make_store(tmp_path / "s.attn", labelled(["yes", "no"]), kinds=SQUARE)
-    with open_store(root) as store:
-        assert len(store.ask("patterns/shares", labels="own")) == 0
     table = tmp_path / "own.csv"
     table.write_text(
         "example,layer,head,pattern,annotator\n"

@@ -22,7 +22,6 @@ _SPAN = ("source_start_word", "source_end_word", "target_start_word", "target_en
 GIVEN: dict[str, dict[str, Any]] = {
     "mentions": {"mentions": [{"cluster": "c", "start_word": 0, "end_word": 1, "head_word": 0}]},
     "links": {"links": [{"relation": "r", **dict.fromkeys(_SPAN[::2], 0), **dict.fromkeys(_SPAN[1::2], 1)}]},
-    "parts": {"columns": {"second": "b c"}},
     "labels": {"columns": {"label": "yes"}},
     "documents": {"columns": {"document": "d"}},
 }
@@ -46,6 +45,8 @@ def _with(need: str) -> Made:
     words = [dict(word) for word in BARE.source.words]
     if need == "relations":
         words[0] |= {"deprel": "dep", "governor": 1}
+    if need == "parts":
+        words[2] |= {"part": 1}
     if need == "tags":
         words[0] |= {"xpos": "NN"}
     return replace(BARE, source=replace(BARE.source, words=words))
