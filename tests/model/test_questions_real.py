@@ -139,6 +139,7 @@ def test_frames_of_framenet_are_found_by_the_heads_of_an_independent_script(fram
     check_frames(framenet)
 
 
+@pytest.mark.slow
 def test_links_of_framenet_are_those_of_plain_loops(framenet: attnstore.Store) -> None:
     check_links(framenet)
 

