@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from attnstore.errors import AttnStoreError
 from attnstore.store.cells import NO_KEY, Cells
+from attnstore.store.layout import CELL_COLUMNS
 from attnstore.store.places import Places, PlaceTable
-from attnstore.store.pruning import KEYS, Pruning, columns_of
+from attnstore.store.pruning import Pruning, columns_of
 from attnstore.store.rectangles import Head, by_kind, head_numbers, rectangles
 
 BATCH_ROWS = 2**16
 """Short blocks of several heads are joined into batches of about this many rows."""
 
-SCHEMA = KEYS.set(KEYS.get_field_index("kind"), pa.field("kind", pa.dictionary(pa.int8(), pa.string())))
+SCHEMA = CELL_COLUMNS.set(CELL_COLUMNS.get_field_index("kind"), pa.field("kind", pa.dictionary(pa.int8(), pa.string())))
 
 Produce = Callable[[Sequence[Head], NDArray[np.int64] | None, set[str]], Iterator[pa.RecordBatch]]
 """Heads, example numbers (None for all) and the columns wanted, to batches of those columns of SCHEMA."""

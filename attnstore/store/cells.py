@@ -4,6 +4,7 @@ import importlib.util
 import math
 import os
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from attnstore.errors import Damaged, NotStored
 from attnstore.format import names
 from attnstore.format.quantise import PRECISIONS, Floats
 from attnstore.store.contents import Contents
+from attnstore.store.rectangles import Rectangle
 
 # Zarr is loaded by the first map: most questions never read one.
 if TYPE_CHECKING:
     import zarr
+
+    from attnstore.store.places import Places
 
 NO_KEY = 2**32 - 1
 """Key of an entry that a row of largest weights does not use."""
@@ -73,6 +77,14 @@ class Cells:
             path = self._path(segment, name)
             raise Damaged(f"reading {path}", "cells that no chunk holds", "a weight in every cell", _REMEDY)
         return weights
+
+    def maps(self, run: "Places", part: Rectangle) -> Iterator[Floats]:
+        """The map [layer, head, query, key] of each example of a run, of these layers and heads; views of one read."""
+        weights = self.weights(run.segment, run.kind, part.layer, part.head, slice(run.start, run.stop))
+        for index in range(len(run)):
+            first = int(run.cell[index]) - run.start
+            own = weights[..., first : first + int(run.sizes[index])]
+            yield own.reshape(*part.shape, int(run.n_rows[index]), int(run.n_keys[index]))
 
     def keys(self, segment: int, kind: str, layer: slice, head: slice, cell: slice) -> NDArray[np.uint32]:
         """Keys [layer, head, cell] of the largest weights; NO_KEY where a row is shorter."""

@@ -10,12 +10,11 @@ from tqdm import tqdm
 
 from attnstore.errors import NotStored
 from attnstore.format.manifest import Kind
-from attnstore.reduce.axes import FloatArray
 from attnstore.store.fact import CHOOSING, Fact
 from attnstore.store.facts import FACTS
 from attnstore.store.known_rows import KnownRows, named
 from attnstore.store.places import BLOCK_CELLS, PlaceTable
-from attnstore.store.rectangles import READ_CELLS, rectangles
+from attnstore.store.rectangles import READ_CELLS, Rectangle, rectangles
 
 if TYPE_CHECKING:
     from attnstore.store.engine import Engine
@@ -122,14 +121,12 @@ class _Block:
         """For each example its columns; what differs by head as [..., layer, head] or [row, layer, head]."""
         found: list[dict[str, NDArray[Any]]] = [{} for _ in self.frames]
         layers, heads = self.engine.cells.kept(self.block.kind)
-        span = slice(self.block.start, self.block.stop)
-        for part in rectangles([(layer, head) for layer in layers for head in heads], span.stop - span.start):
-            weights = self.engine.cells.weights(self.block.segment, self.block.kind, part.layer, part.head, span)
-            for index, frame in enumerate(self.frames):
-                first = int(self.block.cell[index]) - span.start
-                own = weights[..., first : first + int(self.block.sizes[index])]
-                maps = cast(FloatArray, own.reshape(-1, len(frame.queries), len(frame.keys)))
-                for name, value in self.fact.reduce(maps, frame, self.rows[index], **self.params).items():
+        pairs = [(layer, head) for layer in layers for head in heads]
+        for part in rectangles(pairs, self.block.stop - self.block.start):
+            for index, maps in enumerate(self.engine.cells.maps(self.block, part)):
+                stacked = maps.reshape(-1, *maps.shape[2:])
+                columns = self.fact.reduce(stacked, self.frames[index], self.rows[index], **self.params)
+                for name, value in columns.items():
                     if name in self.fact.keys:
                         found[index][name] = value
                         continue
@@ -165,15 +162,11 @@ class _Block:
         return pa.Table.from_arrays(arrays, schema=self.fact.schema)
 
     def _by_example(self) -> pa.Table:
-        parts = []
-        span = slice(self.block.start, self.block.stop)
-        every = slice(0, self.shape.layers), slice(0, self.shape.heads)
-        weights = self.engine.cells.weights(self.block.segment, self.block.kind, *every, span)
-        for index, frame in enumerate(self.frames):
-            first = int(self.block.cell[index]) - span.start
-            own = weights[..., first : first + int(self.block.sizes[index])]
-            maps = own.reshape(self.shape.layers, self.shape.heads, len(frame.queries), len(frame.keys))
-            parts.append(self.fact.reduce(maps, frame, self.rows[index], **self.params))
+        every = Rectangle(slice(0, self.shape.layers), slice(0, self.shape.heads))
+        parts = [
+            self.fact.reduce(maps, self.frames[index], self.rows[index], **self.params)
+            for index, maps in enumerate(self.engine.cells.maps(self.block, every))
+        ]
         fields = list(self.fact.schema)[2:]
         counts = np.array([len(part[fields[0].name]) for part in parts], np.int64)
         arrays = self._keys(counts)

@@ -11,6 +11,7 @@ from tqdm import tqdm
 from attnstore.errors import BadInput, NotStored
 from attnstore.reduce.axes import FloatArray, Frame
 from attnstore.reduce.divergence import cosine, jensen_shannon_between, total_variation
+from attnstore.reduce.word_cells import words_with_tokens
 from attnstore.reduce.words import word_map
 from attnstore.store.fill import INGEST
 from attnstore.store.places import Places
@@ -136,31 +137,19 @@ class _Block:
 
 def _maps(engine: "Engine", run: Places, part: Rectangle) -> Iterator[tuple[int, tuple[FloatArray, Frame]]]:
     """Example, its map [layer, head, query, key] and its frame."""
-    weights = engine.cells.weights(run.segment, run.kind, part.layer, part.head, slice(run.start, run.stop))
-    for index, example in enumerate(run.example.tolist()):
-        first = int(run.cell[index]) - run.start
-        cells = weights[..., first : first + int(run.sizes[index])]
-        frame = engine.frames.frame(run.segment, run.kind, example)
-        yield example, (cells.reshape(*part.shape, int(run.n_rows[index]), int(run.n_keys[index])), frame)
+    for example, maps in zip(run.example.tolist(), engine.cells.maps(run, part), strict=True):
+        yield example, (maps, engine.frames.frame(run.segment, run.kind, example))
 
 
 def _of_words(
     one: FloatArray, one_frame: Frame, other: FloatArray, other_frame: Frame
 ) -> tuple[FloatArray, FloatArray]:
     """Both maps between the words that have tokens in both."""
-    queries = _has_tokens(one_frame.queries.word, one_frame.queries.n_words)
-    queries &= _has_tokens(other_frame.queries.word, other_frame.queries.n_words)
-    keys = _has_tokens(one_frame.keys.word, one_frame.keys.n_words)
-    keys &= _has_tokens(other_frame.keys.word, other_frame.keys.n_words)
+    queries = words_with_tokens(one_frame.queries) & words_with_tokens(other_frame.queries)
+    keys = words_with_tokens(one_frame.keys) & words_with_tokens(other_frame.keys)
     maps = (word_map(one, one_frame), word_map(other, other_frame))
     ours, theirs = (weights[..., queries, :][..., keys] for weights in maps)
     return ours, theirs
-
-
-def _has_tokens(word: NDArray[np.int32], n_words: int) -> NDArray[np.bool_]:
-    found = np.zeros(n_words, bool)
-    found[word[word >= 0]] = True
-    return found
 
 
 def _table(

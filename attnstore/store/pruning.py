@@ -13,22 +13,11 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 from numpy.typing import NDArray
 
+from attnstore.store.layout import CELL_COLUMNS
 from attnstore.store.rectangles import Head
 
 GROUP = 256
 """Examples of one group: a filter costs some microseconds for each group, and for each example of those left over."""
-
-KEYS = pa.schema(
-    [
-        ("example", pa.int32()),
-        ("kind", pa.string()),
-        ("layer", pa.int16()),
-        ("head", pa.int16()),
-        ("query", pa.int32()),
-        ("key", pa.int32()),
-        ("weight", pa.float32()),
-    ]
-)
 
 
 class Pruning:
@@ -87,7 +76,7 @@ def _catalogue(statements: Iterable[pc.Expression]) -> ds.FileSystemDataset:
         form.make_fragment(str(index), filesystem=place, partition_expression=statement)
         for index, statement in enumerate(statements)
     ]
-    return ds.FileSystemDataset(fragments, KEYS, form, place)
+    return ds.FileSystemDataset(fragments, CELL_COLUMNS, form, place)
 
 
 def _matching(catalogue: ds.FileSystemDataset, condition: pc.Expression) -> list[int]:

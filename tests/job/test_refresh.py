@@ -1,7 +1,6 @@
 """Facts computed anew are kept beside the old ones, serve where they fit, and are dropped once they are out of date."""
 
 import errno
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from attnstore.job.run import ingest
 from attnstore.store.facts import FACTS
 from tests.conftest import SENTENCES, arrays_recipe, write_arrays
 from tests.job.annotating import NEW, jsonl
+from tests.job.stopping import Stop, fail_at
 
 
 def asked(store: Path, question: str, **params: Any) -> list[dict[str, Any]]:
@@ -208,26 +208,6 @@ def test_facts_of_all_heads_are_not_replaced_by_those_of_some(make_store: Callab
 # --- a run that ends in the middle
 
 
-class Stop(BaseException):
-    """Stands for the end of the process."""
-
-
-def _fail_at(monkeypatch: pytest.MonkeyPatch, n: int, error: Callable[[], BaseException]) -> list[int]:
-    """Let the n-th file-system step fail, and every later one too if the process is gone."""
-    seen = [0]
-    for name in ("fsync", "link", "rename", "mkdir", "unlink"):
-        real = getattr(os, name) if name != "fsync" else lambda descriptor: None
-
-        def step(*args: Any, real: Any = real, **kwargs: Any) -> Any:
-            seen[0] += 1
-            if seen[0] == n or (seen[0] > n and isinstance(error(), Stop)):
-                raise error()
-            return real(*args, **kwargs)
-
-        monkeypatch.setattr(os, name, step)
-    return seen
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = write_arrays(tmp_path_factory.mktemp("c"), SENTENCES[3:5], layers=1, heads=2)
@@ -241,7 +221,7 @@ def test_a_refresh_stopped_at_any_step_leaves_a_whole_store(kind: str, small: Pa
     make = {"killed": Stop, "disk full": lambda: OSError(errno.ENOSPC, "no space left on device")}[kind]
     shutil.copytree(small, tmp_path / "counted.attn")
     with pytest.MonkeyPatch.context() as patch:
-        seen = _fail_at(patch, -1, OSError)
+        seen = fail_at(patch, -1, OSError)
         refresh(tmp_path / "counted.attn", "offset_facts", {"reach": 2})
     assert seen[0] > 8
     expected = asked(tmp_path / "counted.attn", "heads/offsets", reach=2)
@@ -250,7 +230,7 @@ def test_a_refresh_stopped_at_any_step_leaves_a_whole_store(kind: str, small: Pa
         store = tmp_path / f"{n}.attn"
         shutil.copytree(small, store)
         with pytest.MonkeyPatch.context() as patch:
-            _fail_at(patch, n, make)
+            fail_at(patch, n, make)
             try:
                 refresh(store, "offset_facts", {"reach": 2})
             except (Stop, NoSpace, OSError):

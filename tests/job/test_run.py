@@ -2,14 +2,12 @@
 
 import contextlib
 import errno
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,7 @@ from attnstore.format.verify import verify
 from attnstore.job import plan as plan_module
 from attnstore.job.run import estimate, ingest
 from tests.conftest import SENTENCES, arrays_recipe, write_arrays
-
-STEPS = ("fsync", "link", "rename", "mkdir", "unlink")
+from tests.job.stopping import Stop, fail_at
 
 
 @pytest.fixture(autouse=True)
@@ -62,27 +59,6 @@ def test_the_same_call_again_changes_nothing(undisturbed: Path, arrays_corpus: P
     ingest(arrays_recipe(arrays_corpus), undisturbed).close()
     assert content(undisturbed) == before
     assert latest(undisturbed) == pinned
-
-
-class Stop(BaseException):
-    """Stands for the end of the process."""
-
-
-def fail_at(monkeypatch: pytest.MonkeyPatch, n: int, error: Callable[[], BaseException]) -> list[int]:
-    """Let the n-th file-system step of the run fail, and every later one too if the process is gone."""
-    seen = [0]
-    for name in STEPS:
-        # What fsync does to the disk is not seen by a test that keeps the page cache: leave it out.
-        real = getattr(os, name) if name != "fsync" else lambda descriptor: None
-
-        def step(*args: Any, real: Any = real, **kwargs: Any) -> Any:
-            seen[0] += 1
-            if seen[0] == n or (seen[0] > n and isinstance(error(), Stop)):
-                raise error()
-            return real(*args, **kwargs)
-
-        monkeypatch.setattr(os, name, step)
-    return seen
 
 
 def count_steps(tmp_path: Path, corpus: Path) -> int:
