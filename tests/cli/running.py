@@ -1,9 +1,11 @@
 """This file runs the command for the tests of it: in this process through click's runner, or as a process."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner, Result
 
@@ -48,3 +50,11 @@ def write_recipe(folder: Path, path: str = "corpus.jsonl") -> Path:
     recipe = folder / "tiny.toml"
     recipe.write_text(RECIPE.format(path=path), encoding="utf-8")
     return recipe
+
+
+def rows(*args: object) -> list[dict[str, Any]]:
+    """What a command gives as JSON, with nothing said beside it."""
+    result = good(*args, "--format", "json")
+    assert result.stderr == ""
+    found: list[dict[str, Any]] = json.loads(result.stdout)
+    return found
