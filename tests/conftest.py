@@ -13,9 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from attnstore.job.recipe import Recipe
 from attnstore.job.run import ingest
+
+settings.register_profile("shared machine", deadline=None)
+settings.load_profile("shared machine")
 
 
 @pytest.fixture(scope="session")

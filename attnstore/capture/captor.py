@@ -21,7 +21,7 @@ class Road(Protocol):
 
     name: str
 
-    def forward(self, inputs: Mapping[str, Any], hand: Handover) -> None: ...
+    def forward(self, inputs: Mapping[str, Any], hand: Handover) -> Any: ...
 
 
 class Captor:
@@ -51,6 +51,13 @@ class Captor:
         with torch.inference_mode(), contextlib.suppress(Complete):
             self._road.forward(arguments(self.model, inputs), hand)
         hand.finish()
+
+    def run_whole(self, inputs: Mapping[str, Tensor], receive: Receive) -> Any:
+        """Like `run`, but to the end of the model, whose output comes back, and with gradients if they are on."""
+        hand = Handover(self.facts.name, self._shapes(inputs), self.facts.kinds, receive, to_the_end=True)
+        output = self._road.forward(arguments(self.model, inputs), hand)
+        hand.finish()
+        return output
 
     def _shapes(self, inputs: Mapping[str, Tensor]) -> dict[str, Shape]:
         lengths = {}

@@ -8,6 +8,8 @@ from pickle import UnpicklingError
 from typing import Any
 
 import torch
+import transformers
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import nn
 from transformers import (
@@ -46,22 +48,39 @@ def read_config(name: str, place: Path | str, revision: str | None) -> PreTraine
     try:
         with quiet():
             config: PreTrainedConfig = reader.from_pretrained(place, **_where(place, revision))
+    except StrictDataclassError as error:
+        raise _impossible(name, error) from error
     except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"reading the configuration of {name}", _first_line(error), remedy=_REMEDY) from error
     return config
 
 
+def outline(name: str, config: PreTrainedConfig) -> PreTrainedModel:
+    """The model of a configuration without its numbers; raises BadInput where there can be no such model."""
+    try:
+        with torch.device("meta"), quiet():
+            model: PreTrainedModel = auto_class(config).from_config(config)
+    except ImportError as error:
+        said = " ".join(str(error).split())
+        raise BadInput(f"building {name}", said, "the packages that its code imports", "Install them") from error
+    # Every file of transformers checks its sizes in its own way, or divides by them.
+    except Exception as error:
+        raise _impossible(name, error) from error
+    return model
+
+
 def read_weights(
-    name: str, place: Path | str, commit: str | None, config: PreTrainedConfig, device: str
+    name: str, place: Path | str, commit: str | None, config: PreTrainedConfig, device: str, head: str = ""
 ) -> PreTrainedModel:
-    """The model in float32 and eager attention, on `device`.
+    """The model in float32 and eager attention, on `device`; `head` is a transformers auto class, "" the bare model.
 
     Raises BadInput where the files do not give every weight: transformers would fill the rest with random numbers,
-    whose maps look like any others. A missing pooler is no matter; it comes after the last layer.
+    whose maps look like any others. To the bare model a missing pooler is no matter; it comes after the last layer.
     """
     try:
         with quiet():
-            model, report = auto_class(config).from_pretrained(
+            loader = getattr(transformers, head) if head else auto_class(config)
+            model, report = loader.from_pretrained(
                 place,
                 config=config,
                 dtype=torch.float32,
@@ -71,13 +90,16 @@ def read_weights(
             )
     except (OSError, ValueError, RuntimeError, SafetensorError, UnpicklingError) as error:
         raise BadInput(f"loading the weights of {name}", _first_line(error), remedy=_REMEDY) from error
-    lost = sorted(key for key in {*report["missing_keys"], *map(str, report["mismatched_keys"])} if "pooler" not in key)
+    missing = {*report["missing_keys"], *map(str, report["mismatched_keys"])}
+    lost = sorted(key for key in missing if head or "pooler" not in key)
     if lost:
         raise BadInput(
             f"loading the weights of {name}",
             f"{len(lost)} weights of {type(model).__name__} are not in its files or have another shape: {lost[0]}, …",
-            "every weight up to the last layer",
-            "The files belong to another model, or to only a part of this one",
+            "every weight, those of the task's head too" if head else "every weight up to the last layer",
+            "Name a model that was trained for this task, or another [task] kind"
+            if head
+            else "The files belong to another model, or to only a part of this one",
         )
     try:
         moved: PreTrainedModel = model.to(device)
@@ -143,6 +165,16 @@ def n_types_of(model: nn.Module, config: PreTrainedConfig) -> int:
         return 0
     declared = family_of(config.model_type).token_types
     return declared if declared is not None else int(getattr(config, "type_vocab_size", None) or 0)
+
+
+def _impossible(name: str, error: Exception) -> BadInput:
+    said = " ".join(str(error).split())
+    return BadInput(
+        f"reading the configuration of {name}",
+        f"no model can be built from it: {type(error).__name__}: {said}",
+        "sizes that fit together, as save_pretrained writes them",
+        "Compare config.json with that of the model it was made from",
+    )
 
 
 def _untyped(folder: Path) -> bool:

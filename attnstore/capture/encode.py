@@ -63,6 +63,8 @@ class Encoder:
         self._never_typed = frozenset(self._special) - unknown
         pad: Any = tokenizer.pad_token_id
         self.pad_id: int = int(pad) if pad is not None else next(iter(self._special), 0)
+        mask: Any = tokenizer.mask_token_id
+        self.mask_id: int | None = None if mask is None else int(mask)
         self.facts: Mapping[str, str] = {
             "class": name,
             "vocabulary": str(backend.get_vocab_size(with_added_tokens=True)),
@@ -97,8 +99,9 @@ class Encoder:
     def _vocabulary(self) -> Vocabulary:
         ids = self._backend.get_vocab(with_added_tokens=True)
         inserted = self._whole.encode([], [], is_pretokenized=True).tokens
-        pad = [symbol for symbol, token in ids.items() if self._special.get(token) == "pad"]
-        return Vocabulary(ids, frozenset((*inserted, *pad)))
+        special = {symbol: self._special[token] for symbol, token in ids.items() if token in self._special}
+        pad = [symbol for symbol, role in special.items() if role == "pad"]
+        return Vocabulary(ids, frozenset((*inserted, *pad)), frozenset((*inserted, *special)))
 
     def encode_tokens(self, tokens: Sequence[Token], *, part_ids: str = "true") -> Encoded:
         """Ready-made tokens of a text, or of both texts of a pair, as the model is fed them; else like `encode`.
@@ -113,8 +116,14 @@ class Encoder:
         first, second = ([token.symbol for token in part] for part in parts)
         encoding = self._whole.encode(first, second or None, is_pretokenized=True)
         encoded = self._encoded(encoding, self._type_ids(encoding, part_ids))
-        places = [iter([(token.start_char, token.end_char) for token in part]) for part in parts]
-        return replace(encoded, spans=tuple(None if part is None else next(places[part]) for part in encoded.parts))
+        ordered = [iter(part) for part in parts]
+        given = [None if part is None else next(ordered[part]) for part in encoded.parts]
+        places = tuple(None if token is None else token.place for token in given)
+        return replace(
+            encoded,
+            spans=tuple(None if token is None else (token.start_char, token.end_char) for token in given),
+            places=places if any(places) else (),
+        )
 
     def encode_target(self, text: str) -> Encoded:
         """A target text as the decoder is fed it: moved right by one, without its last token.

@@ -31,16 +31,23 @@ class Handover:
     """
 
     def __init__(
-        self, model: str, shapes: Mapping[str, Shape], kinds: Mapping[str, KindFacts], receive: Receive
+        self,
+        model: str,
+        shapes: Mapping[str, Shape],
+        kinds: Mapping[str, KindFacts],
+        receive: Receive,
+        *,
+        to_the_end: bool = False,
     ) -> None:
         self.shapes = shapes
+        self._to_the_end = to_the_end
         self._doing = f"capturing the attention maps of {model}"
         self._expected = {kind: kinds[kind].layers for kind in shapes}
         self._taken = dict.fromkeys(shapes, 0)
         self._receive = receive
 
     def take(self, kind: str, weights: Tensor) -> None:
-        """Hands over the next layer of `kind`, and raises Complete after the last of all kinds.
+        """Hands over the next layer of `kind`, and raises Complete after the last of all kinds unless `to_the_end`.
 
         Raises NotCaptured on a map that is not [batch, head, query, key].
         """
@@ -57,7 +64,7 @@ class Handover:
         self._taken[kind] = layer + 1
         # Off the device at once: the maps of all layers together need not fit there.
         self._receive(kind, layer, weights.detach().to("cpu", torch.float32).contiguous().numpy())
-        if self._taken == self._expected:
+        if self._taken == self._expected and not self._to_the_end:
             raise Complete
 
     def finish(self) -> None:

@@ -33,8 +33,8 @@ class Interface:
                 "a model that calls transformers' attention interface",
             )
 
-    def forward(self, inputs: Mapping[str, Any], hand: Handover) -> None:
-        """One forward pass whose maps go to `hand`."""
+    def forward(self, inputs: Mapping[str, Any], hand: Handover) -> Any:
+        """One forward pass whose maps go to `hand`; what the model returns."""
 
         def take(module: nn.Module, weights: Tensor) -> None:
             hand.take(self._kinds[module], weights)
@@ -42,7 +42,7 @@ class Interface:
         for module in self._kinds:
             module.__dict__[_TAKER] = take
         try:
-            self._model(**inputs)
+            return self._model(**inputs)
         finally:
             for module in self._kinds:
                 module.__dict__.pop(_TAKER, None)

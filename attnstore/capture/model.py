@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from attnstore.capture.captor import Captor
 from attnstore.capture.classes import (
-    auto_class,
     n_types_of,
+    outline,
     read_config,
     read_tokenizer,
     read_weights,
@@ -22,12 +21,14 @@ from attnstore.capture.facts import KindFacts, ModelFacts
 from attnstore.capture.families import family_of
 from attnstore.capture.folder import model_files
 from attnstore.capture.locate import locate
-from attnstore.capture.quiet import quiet
 from attnstore.capture.roads import choose
 from attnstore.capture.stacks import declared_causal, kinds_of, max_length_of
 from attnstore.capture.symbols import cannot_split, symbol_tokenizer, symbols_only
 from attnstore.capture.target import start_of
 from attnstore.errors import BadInput, NotCaptured
+
+if TYPE_CHECKING:
+    from attnstore.capture.pixels import Pixels
 
 __all__ = ["Captor", "KindFacts", "ModelFacts", "Split", "describe", "load", "load_encoder"]
 
@@ -43,7 +44,7 @@ def describe(name: str, *, revision: str | None = None, hash_weights: bool = Fal
     """
     place = locate(name)
     config = read_config(name, place, revision)
-    model = _outline(config)
+    model = outline(name, config)
     return _facts(name, config, model, _files(place, model, weights=hash_weights))
 
 
@@ -55,34 +56,44 @@ def load_encoder(name: str, *, revision: str | None = None, tokens: Split = "mod
     """
     place = locate(name)
     config = read_config(name, place, revision)
-    model = _outline(config)
+    model = outline(name, config)
     if reads(model) != "text":
-        raise BadInput(f"loading the tokenizer of {name}", "the model reads images", "a model that reads text")
+        remedy = 'A corpus of images has the kind "images"'
+        raise BadInput(f"loading the tokenizer of {name}", "the model reads images", "a model that reads text", remedy)
     return _encoder(name, place, _commit(place, config, revision), model, tokens, _files(place, model, weights=False))
 
 
-def load(name: str, *, revision: str | None = None, device: str = "cpu", tokens: Split = "model") -> Captor:
+def load_pixels(name: str, *, revision: str | None = None) -> "Pixels":
+    """What makes images ready for a model, without loading weights; raises BadInput for a model that reads text."""
+    from attnstore.capture.pixels import Pixels  # needs Pillow, which no corpus of texts does
+
+    place = locate(name)
+    config = read_config(name, place, revision)
+    model = outline(name, config)
+    if reads(model) != "pixels":
+        remedy = "Name a model of images alone, or a corpus of texts"
+        raise BadInput(f"preparing images for {name}", "the model reads text", "a model that reads images", remedy)
+    return Pixels(name, place, _commit(place, config, revision), model)
+
+
+def load(
+    name: str, *, revision: str | None = None, device: str = "cpu", tokens: Split = "model", head: str = ""
+) -> Captor:
     """A model ready for capture, in float32 and with dropout off, on the first road that gives the library's own maps.
 
     `name` is a folder, `package:NAME/FOLDER` or a hub id; only a hub id may be downloaded, all of it at one commit.
-    `tokens` is as in `load_encoder`. Raises BadInput for a folder without configuration, weights or tokenizer and for
-    files that lack some of the weights, NotCaptured if no road works.
+    `tokens` is as in `load_encoder`. `head` names the transformers auto class that adds a task's head, such as
+    AutoModelForMaskedLM; "" is the bare model. Raises BadInput for a folder without configuration, weights or tokenizer
+    and for files that lack some of the weights, NotCaptured if no road works.
     """
     place = locate(name)
     config = read_config(name, place, revision)
     commit = _commit(place, config, revision)
-    files = _files(place, _outline(config), weights=True)
-    model = read_weights(name, place, commit, config, device)
+    files = _files(place, outline(name, config), weights=True)
+    model = read_weights(name, place, commit, config, device, head)
     facts = _facts(name, config, model, files)
     encoder = _encoder(name, place, commit, model, tokens, files) if facts.takes == "text" else None
     return choose(model, facts, encoder)
-
-
-def _outline(config: PreTrainedConfig) -> PreTrainedModel:
-    """The model without its numbers."""
-    with torch.device("meta"), quiet():
-        model: PreTrainedModel = auto_class(config).from_config(config)
-    return model
 
 
 def _commit(place: Path | str, config: PreTrainedConfig, revision: str | None) -> str | None:
@@ -110,7 +121,29 @@ def _encoder(
         tokenizer = symbol_tokenizer(place)
     else:
         tokenizer = read_tokenizer(name, place, commit)
-    return Encoder(tokenizer, n_types=n_types_of(model, model.config), start=start_of(model), files=files)
+    rows: int | None = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    _check_ids(name, tokenizer, rows)
+    encoder = Encoder(tokenizer, n_types=n_types_of(model, model.config), start=start_of(model), files=files)
+    if rows is not None and encoder.pad_id >= rows:
+        # A padding token that was added to the tokenizer alone; the mask hides whatever stands there.
+        encoder.pad_id = 0
+    return encoder
+
+
+def _check_ids(name: str, tokenizer: PreTrainedTokenizerBase, rows: int | None) -> None:
+    """Raises BadInput where texts may become tokens that the model has no row for; a look-up would fail in a run."""
+    if rows is None:
+        return
+    added = tokenizer.get_added_vocab()  # such as a padding token, which no text becomes
+    beyond = {token: number for token, number in tokenizer.get_vocab().items() if number >= rows and token not in added}
+    if beyond:
+        first = min(beyond, key=beyond.__getitem__)
+        raise BadInput(
+            f"loading the tokenizer of {name}",
+            f"{len(beyond)} tokens with ids over {rows - 1}, such as {first!r} with {beyond[first]}",
+            f"ids below {rows}, the tokens that the model knows",
+            "The tokenizer is another model's",
+        )
 
 
 def _facts(name: str, config: PreTrainedConfig, model: PreTrainedModel, files: Mapping[str, str]) -> ModelFacts:

@@ -21,8 +21,8 @@ class Modules:
         self._model, self._kinds = model, kinds
         self._axes = family_of(model.config.model_type).axes
 
-    def forward(self, inputs: Mapping[str, Any], hand: Handover) -> None:
-        """One forward pass whose maps go to `hand`."""
+    def forward(self, inputs: Mapping[str, Any], hand: Handover) -> Any:
+        """One forward pass whose maps go to `hand`; what the model returns."""
 
         def take(module: nn.Module, _args: Any, output: Any) -> Any:
             if not isinstance(output, tuple | list):
@@ -45,7 +45,7 @@ class Modules:
         # Before the hooks with which transformers itself records outputs, or those would keep every map.
         hooks = [module.register_forward_hook(take, prepend=True) for module in self._kinds if is_attention(module)]
         try:
-            self._model(**inputs, output_attentions=True)
+            return self._model(**inputs, output_attentions=True)
         finally:
             for one in hooks:
                 one.remove()

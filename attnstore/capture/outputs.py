@@ -37,8 +37,8 @@ class Outputs:
                 "attentions among the recordable outputs",
             )
 
-    def forward(self, inputs: Mapping[str, Any], hand: Handover) -> None:
-        """One forward pass whose maps go to `hand`."""
+    def forward(self, inputs: Mapping[str, Any], hand: Handover) -> Any:
+        """One forward pass whose maps go to `hand`; what the model returns."""
 
         def hook(module: nn.Module, index: int, declared_cross: bool) -> Any:
             kind = "cross" if declared_cross else self._kinds[module]
@@ -52,7 +52,7 @@ class Outputs:
 
         hooks = [module.register_forward_hook(hook(module, index, cross)) for module, index, cross in self._places]
         try:
-            self._model(**inputs)
+            return self._model(**inputs)
         finally:
             for one in hooks:
                 one.remove()

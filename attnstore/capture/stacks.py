@@ -11,7 +11,7 @@ from transformers.models.auto.modeling_auto import (
 
 from attnstore.capture.facts import KindFacts
 from attnstore.capture.families import family_of
-from attnstore.errors import NotCaptured
+from attnstore.errors import BadInput, NotCaptured
 
 _WITHOUT_MAPS = ("linear_attention", "mamba", "conv", "moe", "recurrent")
 """Types of layers, in models that mix them, that compute no attention map."""
@@ -60,7 +60,7 @@ def kinds_of(config: PreTrainedConfig, *, two_stacks: bool, causal: bool) -> dic
     """The attention kinds that a configuration gives, by name, in the order in which a forward pass reaches them.
 
     `causal` is that of a model with one stack; a second stack always is. Raises NotCaptured where layers differ in
-    heads.
+    heads, BadInput where a number is below 1.
     """
     if two_stacks:
         encoder, decoder = getattr(config, "encoder", config), getattr(config, "decoder", config)
@@ -107,7 +107,8 @@ def _layers(config: Any, *names: str) -> int:
 
 
 def _heads(config: Any, *names: str) -> tuple[int, int]:
-    heads = _number(config, *names, "num_attention_heads")
+    special = family_of(config.model_type).heads
+    heads = special(config) if special is not None else _number(config, *names, "num_attention_heads")
     if getattr(config, "multi_query", False):
         return heads, 1
     try:
@@ -130,6 +131,8 @@ def _number(config: Any, *names: str) -> int:
                 raise _differs(doing, f"{name} differs from layer to layer: {list(found)}")
             found = found[0]
         if isinstance(found, int) and not isinstance(found, bool):
+            if found < 1:
+                raise BadInput(doing, f"{name} = {found}", "1 or more", "Correct config.json")
             return found
     raise NotCaptured(
         doing,

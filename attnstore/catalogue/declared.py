@@ -19,9 +19,35 @@ class Missing(Enum):
 
 REQUIRED: Final = Missing.REQUIRED
 
-NEEDS = ("words", "relations", "tags", "mentions", "links", "parts", "labels", "documents", "patterns")
-"""Annotations that a store may lack: words, dependency relations, parts of speech, mentions of entities, links between
-spans, two parts an example, labels, documents, patterns given to maps."""
+NEEDS = (
+    "words",
+    "relations",
+    "tags",
+    "mentions",
+    "links",
+    "parts",
+    "labels",
+    "documents",
+    "patterns",
+    "images",
+    "grid",
+    "triggers",
+    "value_norms",
+    "mixing_facts",
+    "identity_facts",
+    "value_grams",
+    "output_norms",
+    "head_weights",
+    "predictions",
+    "head_scores",
+    "gradient_facts",
+    "importance_facts",
+    "attribution_facts",
+    "logit_contributions",
+)
+"""What a store may lack. Annotations: words, dependency relations, parts of speech, mentions of entities, links between
+spans, two parts an example, labels, documents, patterns given to maps, images, tokens on a grid, triggers planted in
+texts. Evidence from the model: the tables of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +143,19 @@ def parse_reads(header: Header, path: Path) -> tuple[Read, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An annotation without which a question has nothing to answer, where its parameter has the value."""
+    """An annotation without which a question has nothing to answer, where its parameter has one of the values."""
 
     annotation: str
     parameter: str | None = None
-    value: str | None = None
+    choices: tuple[str, ...] = ()
 
     def holds(self, values: Mapping[str, object]) -> bool:
         """Whether the question, with these parameters, needs it."""
-        return self.parameter is None or written(values.get(self.parameter)) == self.value
+        return self.parameter is None or written(values.get(self.parameter)) in self.choices
 
 
 def parse_needs(header: Header, path: Path) -> tuple[Need, ...]:
-    """The annotations of `needs:`, each one of NEEDS: `annotation [if parameter=value]`."""
+    """The annotations of `needs:`, each one of NEEDS: `annotation [if parameter=value]`, or `in (value, …)`."""
     found = []
     for item in items(header, "needs", path):
         reader = Reader(item, path)
@@ -139,8 +165,16 @@ def parse_needs(header: Header, path: Path) -> tuple[Need, ...]:
         need = Need(token.text)
         if reader.takes_word("if"):
             parameter = reader.word("a parameter").text
-            reader.mark("=")
-            need = Need(token.text, parameter, reader.value().text)
+            chosen: list[str] = []
+            if reader.takes_word("in"):
+                reader.mark("(")
+                while not chosen or reader.takes_mark(","):
+                    chosen.append(reader.value().text)
+                reader.mark(")")
+            else:
+                reader.mark("=")
+                chosen.append(reader.value().text)
+            need = Need(token.text, parameter, tuple(chosen))
         reader.end()
         found.append(need)
     return tuple(found)

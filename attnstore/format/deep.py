@@ -62,6 +62,38 @@ def check_maps(folder: Path, unit: Unit, info: StoreInfo, *, deep: bool) -> Iter
                 yield from _rows(info, name, arrays, owned, kind)
 
 
+def check_added_maps(folder: Path, unit: Unit, info: StoreInfo, *, deep: bool) -> Iterator[Broken]:
+    """The rules F8 and F11 that the arrays of an addition break; nothing for an addition without such arrays."""
+    suffix = names.ADDED_MAPS.get(str(unit.facts.get("evidence")))
+    if suffix is None:
+        return
+    number = str(unit.facts.get("segment"))
+    if not names.is_segment_name(number) or int(number) >= len(info.segments):
+        yield "F8", names.MAPS, f"arrays beside segment {number}, which is not in the plan"
+        return
+    if not _is_group(folder / names.MAPS / "zarr.json"):
+        yield "F8", f"{names.MAPS}/zarr.json", "no group of Zarr v3"
+    for name, kind in info.kinds.items():
+        where = f"{names.MAPS}/{name}_{suffix}"
+        shape = (kind.layers, kind.heads, info.segments[int(number)].cells[name])
+        found = _opened(folder, f"{name}_{suffix}", "float32", shape)
+        if isinstance(found, str):
+            yield "F8", where, found
+        elif deep:
+            yield from (("F11", where, broken) for broken in _undecoded(found))
+
+
+def _undecoded(array: "zarr.Array[Any]") -> Iterator[str]:
+    layers, heads, cells = array.shape
+    for layer in range(layers):
+        for start in range(0, cells, max(1, BLOCK_CELLS // heads)):
+            try:
+                array[layer, :, start : start + max(1, BLOCK_CELLS // heads)]
+            except Exception as error:  # zarr's pipelines raise errors of many types on damaged chunks
+                yield f"layer {layer}, cell {start} or later: {error}"
+                break
+
+
 def _is_group(path: Path) -> bool:
     try:
         described = load(path)

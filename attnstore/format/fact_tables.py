@@ -5,6 +5,7 @@ They are no part of a segment: a store that keeps one has it as an addition, wit
 
 import pyarrow as pa
 
+from attnstore.format.evidence_tables import EVIDENCE_TABLES
 from attnstore.format.tables import EXAMPLE, KIND, TABLES, column, per_head
 
 _I32, _I16, _STR, _F32, _F64 = pa.int32(), pa.int16(), pa.string(), pa.float32(), pa.float64()
@@ -56,6 +57,18 @@ COMPUTED: dict[str, pa.Schema] = {
         column("n_queries", _F64, "query tokens, special tokens included"),
         column("mass_sum", _F64, "weight on the `first` first keys and those nearer than `recent`, over queries"),
     ),
+    "grid_facts": _by_head(
+        column("n_queries", _F64, "tokens that have a place on a grid"),
+        column("distance_sum", _F64, "pixels from query to key (steps for codes), weighted and summed over queries"),
+        column("distance_renormalised_sum", _F64, "the same, each row divided by its weight on the grid"),
+    ),
+    "focus_facts": _by_head(
+        column("n_queries", _F64, "query tokens, special tokens included"),
+        column("focus", _I32, "key that most queries weigh most; a trigger is one key, that of its first token"),
+        column("focusing", _F64, "queries that weigh it most"),
+        column("focus_sum", _F64, "weight on it, summed over queries"),
+        column("trigger_sum", _F64, "weight on the tokens of a trigger, summed over queries; null without one"),
+    ),
     "same_word_facts": _by_head(
         column("n_a", _F64, "words of part A that stand in part B too"),
         column("n_b", _F64, "words of part B that stand in part A too"),
@@ -79,6 +92,21 @@ COMPUTED: dict[str, pa.Schema] = {
         _key("n_keys", _I32, "key tokens of that class"),
         _key("uniform", _F64, "weight that equal attention to all visible keys would give, summed"),
         per_head("mass", _F64, "weight from queries of the one class to keys of the other, summed"),
+    ),
+    "induction_facts": _by_row(
+        _key("pattern", _STR, "previous, next, duplicate, duplicate_after or induction"),
+        _key("n_queries", _I32, "query tokens, special tokens left out"),
+        _key("n_pairs", _I32, "pairs of a query and a key that the pattern has"),
+        column("uniform", _F64, "weight on them under equal attention to all visible keys; null where not defined"),
+        column("uniform_total", _F64, "weight under equal attention that counts; null where not defined"),
+        per_head("weight", _F64, "weight on these pairs, summed; null where not defined"),
+        per_head("total", _F64, "weight of the queries that counts, summed; null where not defined"),
+    ),
+    "grid_offset_facts": _by_row(
+        _key("dy", _I32, "rows down from query to key"),
+        _key("dx", _I32, "columns right from query to key"),
+        _key("n_queries", _I32, "query tokens on the grid that have a key there"),
+        per_head("mass", _F64, "weight on these keys, summed over queries"),
     ),
     "received_facts": _by_row(
         _key("token", _I32, "key token"),
@@ -133,6 +161,16 @@ COMPUTED: dict[str, pa.Schema] = {
         _key("key", _I32, "input token"),
         column("weight", _F64, "maximum flow between them through all layers, each query's divided by their sum"),
     ),
+    "layer_norm_facts": _by_row(
+        _key("layer", _I16, "layer, from 0"),
+        _key("query_class", _STR, "class of the query tokens"),
+        _key("key_class", _STR, "class of the key tokens"),
+        _key("n_queries", _I32, "query tokens of that class"),
+        _key("n_pairs", _I32, "pairs of a query and a key that it sees"),
+        column("layer_norm_sum", _F64, "length of what all heads move together from key to query, over these pairs"),
+        column("residual_norm_sum", _F64, "the same with the stream of a query that is the key itself"),
+        column("residual_norm_ln_sum", _F64, "the same after the norm of the sum, scale frozen; null without one"),
+    ),
     "head_distances": _by_row(
         _key("n_rows", _I32, "query rows that were compared"),
         column(
@@ -177,8 +215,53 @@ MADE: dict[str, pa.Schema] = {
         column("n_heads", _I32, "heads below the merge"),
     ),
     "head_clusters": _made(_LAYER, _HEAD, column("cluster", _I32, "number of the cluster, from 0, largest first")),
+    "head_correlations": pa.schema(
+        [
+            KIND,
+            _key("x", _STR, "number of `head_numbers`"),
+            _key("y", _STR, "another"),
+            column("spearman", _F64, "rank correlation over the heads that have both; null where one is constant"),
+            column("low", _F64, "2.5 percentile of it over draws of the heads; null without draws"),
+            column("high", _F64, "97.5 percentile"),
+            column("pearson", _F64, "correlation of the numbers themselves; null where one is constant"),
+            column("n", pa.int64(), "heads"),
+        ]
+    ),
+    "class_tests": _made(
+        _LAYER,
+        _HEAD,
+        column("eta2", _F64, "share of the statistic's variance that lies between classes; null for a constant"),
+        column("eta2_chance", _F64, "what shuffled labels give on average"),
+        column("h", _F64, "Kruskal-Wallis H, corrected for ties; null for a constant"),
+        column("p", _F64, "share of the shuffled labels with as large an H, the given ones counted"),
+        column("q", _F64, "p after Benjamini and Hochberg over the heads of the kind"),
+        column("best_class", _STR, "class that one half of the examples tells best from the others"),
+        column("direction", _STR, "higher or lower: how it differs there"),
+        column("auroc", _F64, "how well it is told from the others so, in the other half"),
+        column("n", pa.int64(), "labelled examples with a value"),
+        column("n_classes", pa.int64(), "their classes"),
+    ),
+    "class_profiles": _made(
+        _LAYER,
+        _HEAD,
+        _key("class", _STR, "label"),
+        column("mean", _F64, "mean of the statistic over the examples of the class"),
+        column("d", _F64, "that mean less the mean of all, in standard deviations of all; null for a constant"),
+        column("n", pa.int64(), "examples of the class"),
+    ),
 }
 """Tables that are made from other facts while a question is answered, and never stored."""
+
+MEASURED: dict[str, pa.Schema] = {
+    "kept_facts": _by_head(
+        column("n_queries", _F64, "query tokens, special tokens included"),
+        column("kept_sum", _F64, "weight that was kept, before rounding, summed over rows"),
+        column("rest_sum", _F64, "weight that was not kept, summed over rows"),
+        column("rest_max", _F64, "weight that was not kept of the row that lost most, 0-1"),
+        column("largest_cut", _F64, "largest single weight that was not kept, 0-1"),
+    ),
+}
+"""Tables of a segment that say what a store of the largest weights leaves out; no other store has them."""
 
 GIVEN: dict[str, pa.Schema] = {
     "pattern_labels": _by_head(
@@ -188,7 +271,7 @@ GIVEN: dict[str, pa.Schema] = {
 }
 """Tables of annotations that only an addition has."""
 
-STORED: dict[str, pa.Schema] = {**TABLES, **COMPUTED, **GIVEN}
+STORED: dict[str, pa.Schema] = {**TABLES, **COMPUTED, **MEASURED, **GIVEN, **EVIDENCE_TABLES}
 """Every table that a store may hold."""
 
 DECLARED: dict[str, pa.Schema] = {**STORED, **MADE}

@@ -19,6 +19,9 @@ STAGING = ".staging-"
 KINDS = ("encoder", "decoder", "cross")
 """Attention kinds, in the order in which their cells are planned."""
 
+ADDED_MAPS = {"gradient_maps": "gradient", "integrated_gradients": "integrated"}
+"""What evidence keeps in arrays of its own beside the cells of a segment: `<kind>_gradient`, `<kind>_integrated`."""
+
 PRECISIONS = ("standard", "exact", "compact")
 """How weights may be stored; `quantise` says what each means. Here, so that opening a store loads no NumPy."""
 

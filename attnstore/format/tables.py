@@ -42,6 +42,11 @@ EXAMPLES = pa.schema(
         column("cell_encoder", pa.int64(), "first cell of its encoder map within the segment"),
         column("cell_decoder", pa.int64(), "first cell of its decoder map within the segment"),
         column("cell_cross", pa.int64(), "first cell of its cross map within the segment"),
+        column("image_height", _I32, "pixels of the image as the model reads it; null for a text"),
+        column("image_width", _I32, "pixels of the image as the model reads it; null for a text"),
+        column("patch_height", _I32, "pixels of a patch; null for a text"),
+        column("patch_width", _I32, "pixels of a patch; null for a text"),
+        column("luminance", _F64, "mean of the grey pixels of the image, from 0 (black) to 1; null for a text"),
     ]
 )
 
@@ -59,6 +64,9 @@ TOKENS = pa.schema(
         column("punct", _BOOL, "exactly '.' or ','", required=True),
         column("start_char", _I32, "first character in the text of its part"),
         column("end_char", _I32, "end in the text of its part, exclusive"),
+        column("row", _I32, "row of the grid on which patches or codes of an image lie; null for others"),
+        column("col", _I32, "column of that grid; null for others"),
+        column("trigger", _BOOL, "part of a trigger that was planted in the text; null where the corpus has none"),
     ]
 )
 
@@ -209,5 +217,9 @@ TABLES: dict[str, pa.Schema] = {
 }
 """Every table by name, in the order in which a segment writes them."""
 
-ADDED: dict[str, tuple[str, ...]] = {"links": ("core",)}
+ADDED: dict[str, tuple[str, ...]] = {
+    "links": ("core",),
+    "tokens": ("row", "col", "trigger"),
+    "examples": ("image_height", "image_width", "patch_height", "patch_width", "luminance"),
+}
 """Columns that came after the first stores were written: a file without them is whole, and they are null."""

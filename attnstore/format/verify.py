@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from attnstore.errors import Damaged
 from attnstore.format import names
 from attnstore.format.commit import describe, latest
-from attnstore.format.deep import check_maps
+from attnstore.format.deep import check_added_maps, check_maps
 from attnstore.format.fact_tables import STORED
 from attnstore.format.manifest import Reference, StoreInfo, Unit, read_store, read_unit
 from attnstore.format.tables import ADDED, TABLES
@@ -68,6 +68,9 @@ def _unit(root: Path, place: str, reference: Reference, info: StoreInfo, deep: b
     if any(finding.rule in ("F4", "F5") for finding in broken):
         return  # what the damaged bytes say is of no interest
     yield from _tables(root, unit)
+    if not unit.is_segment:
+        for rule, where, found in check_added_maps(root / place, unit, info, deep=deep):
+            yield Finding(rule, f"{place}/{where}", found)
     examples = f"{place}/{names.parquet_name('examples')}"
     if unit.is_segment and _has_columns(root / examples):
         try:
@@ -102,7 +105,8 @@ def _has_columns(examples: Path) -> bool:
         found = pq.read_schema(examples)
     except (OSError, ValueError):
         return False
-    return all(f.name in found.names and found.field(f.name).type == f.type for f in TABLES["examples"])
+    needed = [f for f in TABLES["examples"] if f.name in found.names or f.name not in ADDED["examples"]]
+    return all(f.name in found.names and found.field(f.name).type == f.type for f in needed)
 
 
 def _tables(root: Path, unit: Unit) -> Iterator[Finding]:

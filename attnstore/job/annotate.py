@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from attnstore.errors import BadInput, NotStored
 from attnstore.format.parquet import TableWriter
+from attnstore.format.tables import ADDED
 from attnstore.job.addition import Annotated, carried, opened, publish_addition, with_column
 from attnstore.job.annotation_match import annotations, check_pair, match, stored_examples, stored_words
 from attnstore.job.fact_rows import BatchFacts
@@ -55,8 +56,9 @@ def annotate_words(store: str | Path, path: Path) -> Annotated:
             for name in rewritten:
                 for batch in carried(source, name, list(found)):
                     writers[name].append(batch)
-            for placed in _placed(source, found):
+            for placed, kept in _placed(source, found):
                 rows = text_rows([placed], 0, {placed.number: {}})
+                rows["tokens"] = [{**row, **own} for row, own in zip(rows["tokens"], kept, strict=True)]
                 for name in ("tokens", "words", "mentions", "links"):
                     writers[name].append_rows(rows[name])
                 if with_facts:
@@ -123,7 +125,8 @@ def _with_words(row: Mapping[str, Any], item: Example, target_words: tuple[Word,
     )
 
 
-def _placed(store: Store, found: Mapping[int, Example]) -> Iterator[Placed]:
+def _placed(store: Store, found: Mapping[int, Example]) -> Iterator[tuple[Placed, list[dict[str, Any]]]]:
+    """Each example with its new words, and for each of its tokens what does not depend on words."""
     tokens: dict[int, dict[str, list[dict[str, Any]]]] = {number: {} for number in found}
     for row in store.sql("select * from tokens order by example, side, token"):
         if row["example"] in tokens:
@@ -131,7 +134,8 @@ def _placed(store: Store, found: Mapping[int, Example]) -> Iterator[Placed]:
     # disable=None: shown on a terminal, quiet otherwise.
     for number, example in tqdm(found.items(), desc="annotate", unit=" examples", disable=None, leave=False):
         sides = {side: _encoded(rows) for side, rows in tokens[number].items()}
-        yield place(number, Prepared(example, sides["source"], sides.get("target")), store.info.kinds)
+        kept = [{name: row[name] for name in ADDED["tokens"]} for side in sides for row in tokens[number][side]]
+        yield place(number, Prepared(example, sides["source"], sides.get("target")), store.info.kinds), kept
 
 
 def _encoded(rows: Sequence[Mapping[str, Any]]) -> Encoded:

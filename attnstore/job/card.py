@@ -1,11 +1,14 @@
 """This file writes the README that a store carries: what it is, and how to open it without attnstore."""
 
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
+
+import pyarrow.parquet as pq
 
 from attnstore.format import names
 from attnstore.format.commit import latest
-from attnstore.format.manifest import read_store, read_unit
+from attnstore.format.manifest import Kept, Unit, read_store, read_unit
 
 _CARD = """\
 # {title}
@@ -61,7 +64,7 @@ def write_card(root: Path) -> None:
         content_hash=snapshot.content_hash,
         kinds=", ".join(f"{name} {kind.layers} x {kind.heads}" for name, kind in info.kinds.items()),
         precision=info.precision,
-        maps=info.kept.maps,
+        maps=_maps(root, info.kept, units),
         corpus=info.corpus["kind"],
         licence=info.corpus["licence"] or "not stated",
         megabytes=sum(file.bytes for unit in units for file in unit.files) / 1e6,
@@ -70,3 +73,14 @@ def write_card(root: Path) -> None:
     staging = root / f"{names.STAGING}{names.README}-{secrets.token_hex(4)}"
     staging.write_text(text, encoding="utf-8")
     staging.replace(root / names.README)
+
+
+def _maps(root: Path, kept: Kept, segments: Sequence[Unit]) -> str:
+    """Which maps are kept, and of the largest weights how much they hold."""
+    if not kept.topk:
+        return kept.maps
+    files = [root / unit.folder / names.parquet_name("kept_facts") for unit in segments]
+    sums = [pq.read_table(file, columns=["kept_sum", "rest_sum"]) for file in files if file.is_file()]
+    held, left = (sum(float(table[name].to_numpy().sum()) for table in sums) for name in ("kept_sum", "rest_sum"))
+    share = f", which hold {held / (held + left):.2%} of the weight" if held else ""
+    return f"the {kept.topk} largest weights of each row{share}"

@@ -7,10 +7,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attnstore.format.fact_tables import COMPUTED
+from attnstore.format.fact_tables import COMPUTED, MEASURED
 from attnstore.format.manifest import Kind
 from attnstore.format.tables import HEAD_FACTS, TABLES, TOKEN_FACTS, TOKEN_MASSES, WORD_FACTS
 from attnstore.job.rows import Placed
+from attnstore.reduce.columns import Columns
 from attnstore.reduce.facts import Facts
 from attnstore.reduce.token_masses import TokenMasses
 
@@ -109,6 +110,16 @@ def distance_row(number: int, kind: str, found: Mapping[str, NDArray[Any]]) -> p
     js = pa.ListArray.from_arrays(pa.array([0, found["js"].size], pa.int32()), pa.array(found["js"].ravel()))
     columns = [pa.array([number], pa.int32()), pa.array([kind]), pa.array(found["n_rows"]), js]
     arrays = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def kept_rows(found: Mapping[tuple[int, str, int], Columns]) -> pa.RecordBatch:
+    """The rows of `kept_facts`: for each example, kind and layer the columns from `head` on, each [kept head]."""
+    schema, keys = MEASURED["kept_facts"], sorted(found)
+    counts = [len(found[key]["head"]) for key in keys]
+    columns: list[Any] = [np.repeat(np.array(part), counts) for part in zip(*keys, strict=True)]
+    columns += [np.concatenate([found[key][name] for key in keys]) for name in schema.names[3:]]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

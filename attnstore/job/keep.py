@@ -11,6 +11,8 @@ from attnstore.format.names import KINDS
 from attnstore.format.quantise import PRECISIONS
 from attnstore.job.rows import Placed
 from attnstore.reduce.axes import Frame
+from attnstore.reduce.columns import Columns
+from attnstore.reduce.largest import Largest, largest_weights
 
 BLOCK_CELLS = 2**18
 """Cells, over all heads, that are rounded at a time: long inputs must not double in memory."""
@@ -58,32 +60,41 @@ class KeepMaps:
             f"{name}_topk_rest": spec(rows, "float32", float("nan"), {"formula": "weight of the row not kept"}),
         }
 
-    def append(self, maps: MapsWriter, kind: str, layer: int, weights: NDArray[np.float32], frame: Frame) -> None:
-        """Round one example's map [head, query, key] and append it, a block of queries at a time."""
+    def append(
+        self, maps: MapsWriter, kind: str, layer: int, weights: NDArray[np.float32], frame: Frame
+    ) -> Columns | None:
+        """Round one example's map [head, query, key] and append it, a block of queries at a time.
+
+        Where only the largest weights are kept, what they hold and leave out: the columns of `kept_facts` from `head`
+        on, each [kept head].
+        """
         topk = self.kept.topk
         if not maps.keeps(f"{kind}_topk_key" if topk else kind, layer):
-            return
+            return None
         chosen = slice(None) if self.kept.heads is None else [h for h in self.kept.heads if h < len(weights)]
-        heads, (queries, keys) = len(weights[chosen, 0]), weights.shape[1:]
+        numbers = np.arange(len(weights), dtype=np.int16)[chosen]
+        heads, (queries, keys) = len(numbers), weights.shape[1:]
+        held = {name: np.zeros(heads) for name in ("kept_sum", "rest_sum", "rest_max", "largest_cut")}
         step = max(1, BLOCK_CELLS // max(1, heads * keys))
         for start in range(0, queries, step):
             block = weights[chosen, start : start + step]
             if topk is None:
                 codes = self.precision.encode(np.ascontiguousarray(block))
                 maps.append(kind, layer, codes.reshape(heads, block.shape[1] * keys))
-            else:
-                self._append_topk(maps, kind, layer, block, topk)
+                continue
+            found = largest_weights(block, topk, causal_from=start if frame.causal else None)
+            self._append_topk(maps, kind, layer, found, topk)
+            held["kept_sum"] += found.weight.sum(axis=(1, 2), dtype=np.float64)
+            held["rest_sum"] += found.rest.sum(axis=1)
+            np.maximum(held["rest_max"], found.rest.max(axis=1), out=held["rest_max"])
+            np.maximum(held["largest_cut"], found.next.max(axis=1), out=held["largest_cut"])
+        return None if topk is None else {"head": numbers, "n_queries": np.full(heads, float(queries)), **held}
 
-    def _append_topk(self, maps: MapsWriter, kind: str, layer: int, block: NDArray[np.float32], topk: int) -> None:
-        heads, queries, keys = block.shape
-        n, cells = min(topk, keys), queries * topk
-        # Descending weight, the lowest key first on a tie: a stable sort of the negated row.
-        key = np.argsort(-block, axis=2, kind="stable")[:, :, :n]
-        weight = np.take_along_axis(block, key, axis=2)
-        rest = np.clip(block.sum(axis=2, dtype=np.float64) - weight.sum(axis=2, dtype=np.float64), 0.0, None)
-        padded_key = np.full((heads, queries, topk), 2**32 - 1, np.uint32)
-        padded_weight = np.zeros((heads, queries, topk), np.float32)
-        padded_key[:, :, :n], padded_weight[:, :, :n] = key, weight
-        maps.append(f"{kind}_topk_key", layer, padded_key.reshape(heads, cells))
-        maps.append(f"{kind}_topk_weight", layer, self.precision.encode(padded_weight).reshape(heads, cells))
-        maps.append(f"{kind}_topk_rest", layer, rest.astype(np.float32))
+    def _append_topk(self, maps: MapsWriter, kind: str, layer: int, found: Largest, topk: int) -> None:
+        (heads, queries, n), cells = found.key.shape, found.key.shape[1] * topk
+        key = np.full((heads, queries, topk), 2**32 - 1, np.uint32)
+        weight = np.zeros((heads, queries, topk), np.float32)
+        key[:, :, :n], weight[:, :, :n] = found.key, found.weight
+        maps.append(f"{kind}_topk_key", layer, key.reshape(heads, cells))
+        maps.append(f"{kind}_topk_weight", layer, self.precision.encode(weight).reshape(heads, cells))
+        maps.append(f"{kind}_topk_rest", layer, found.rest.astype(np.float32))

@@ -2,42 +2,53 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnstore.errors import BadInput, MissingExtra
 from attnstore.format.manifest import Kind
-from attnstore.job.prepare import Preparer
+from attnstore.job.prepare import ImagePreparer, Preparer
 from attnstore.job.recipe import Recipe
 from attnstore.job.source import Facts, Prepared, Receive
 from attnstore.text.example import Skipped
 from attnstore.text.parse import Parser, load_parser
 
 try:
-    from attnstore.capture.check import check
+    from attnstore.capture.check import compare
     from attnstore.capture.encode import Encoder, collate
-    from attnstore.capture.model import Captor, Split, describe, load, load_encoder
+    from attnstore.capture.instrument import Inputs
+    from attnstore.capture.model import Captor, Split, describe, load_encoder, load_pixels
+    from attnstore.capture.task_model import load_for
 except ImportError as error:
     if (error.name or "").partition(".")[0] not in ("torch", "transformers", "tokenizers"):
         raise
     raise MissingExtra("loading a model", str(error.name), "ingest") from error
+
+if TYPE_CHECKING:
+    from attnstore.capture.pixels import Pixels
 
 DEFAULT_LENGTH = 512
 """Longest input, special tokens included, where the recipe does not say and the model allows it."""
 
 
 class ModelSource:
-    """Maps of one model over one text corpus. Weights are loaded by `start`, not before."""
+    """Maps of one model over one corpus of texts or images. Weights are loaded by `start`, not before."""
 
     def __init__(self, recipe: Recipe, device: str) -> None:
         self.recipe, self.device = recipe, device
         name, revision = recipe.model.name, recipe.model.revision or None
-        self.split: Split = "given" if recipe.corpus.kind == "tokens" else "model"
+        self.split: Split = "given" if recipe.corpus.kind in ("tokens", "repeated_random") else "model"
         self.described = describe(name, revision=revision, hash_weights=True)
-        self.encoder: Encoder = load_encoder(name, revision=revision, tokens=self.split)
+        self.encoder: Encoder | Pixels
+        self.preparer: Preparer | ImagePreparer
         words = recipe.words.source
         self.parser: Parser | None = load_parser(words) if words.startswith("spacy:") else None
-        annotate = self.parser.annotate if self.parser else None
-        self.preparer = Preparer(recipe, self.encoder, self._longest(), annotate)
+        if recipe.corpus.kind == "images":
+            self.encoder = load_pixels(name, revision=revision)
+            self.preparer = ImagePreparer(recipe, self.encoder)
+        else:
+            self.encoder = load_encoder(name, revision=revision, tokens=self.split)
+            annotate = self.parser.annotate if self.parser else None
+            self.preparer = Preparer(recipe, self.encoder, self._longest(), annotate)
         self.captor: Captor | None = None
 
     def _longest(self) -> int:
@@ -78,7 +89,7 @@ class ModelSource:
                     f"reading {item.example.where}",
                     "no target text",
                     f"one with every example, since {self.recipe.model.name} has a decoder that reads it",
-                    'A corpus of kind "tokens" has none: name a model that reads one text'
+                    f'A corpus of kind "{self.recipe.corpus.kind}" has none: name a model that reads one text'
                     if self.split == "given"
                     else "Name its key: columns.target = …",
                 )
@@ -100,14 +111,35 @@ class ModelSource:
 
     def start(self, sample: Sequence[Prepared]) -> Mapping[str, Any]:
         """Load the weights and compare captured maps with the library's own on at most two examples."""
-        keys = self.recipe.model
-        self.captor = load(keys.name, revision=keys.revision or None, device=self.device, tokens=self.split)
-        difference = check(self.captor, [(item.source, item.target) for item in sample])
+        self.captor = self.loaded("")
+        difference = compare(self.captor, self.inputs(sample))
         return {"capture": self.captor.facts.capture, "largest_difference": difference}
+
+    def loaded(self, task: str) -> Captor:
+        """The model with the head of a task, "" for the bare one; what is loaded stays with the caller."""
+        keys = self.recipe.model
+        captor = load_for(
+            task,
+            keys.name,
+            takes=self.described.takes,
+            revision=keys.revision or None,
+            device=self.device,
+            tokens=self.split,
+            folder=self.recipe.folder,
+        )
+        if not isinstance(self.encoder, Encoder):
+            # The configuration's own image size, on which the roads were tried, need not be what is fed.
+            captor.facts = dataclasses.replace(captor.facts, max_length=self.preparer.longest)
+        return captor
 
     def capture(self, batch: Sequence[Prepared], receive: Receive) -> None:
         """One forward pass over the batch."""
         assert self.captor is not None, "start() comes first"
+        self.captor.run(self.inputs(batch), receive)
+
+    def inputs(self, batch: Sequence[Prepared]) -> Inputs:
+        """What the model is fed for a batch."""
+        if not isinstance(self.encoder, Encoder):
+            return self.encoder.inputs([item.example.image for item in batch if item.example.image is not None])
         targets = [item.target for item in batch if item.target is not None]
-        inputs = collate([item.source for item in batch], targets or None, self.encoder.pad_id)
-        self.captor.run(inputs, receive)
+        return collate([item.source for item in batch], targets or None, self.encoder.pad_id)

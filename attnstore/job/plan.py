@@ -157,7 +157,8 @@ def make_plan(recipe: Recipe, source: Source) -> Plan:
         "facts": _facts(recipe),
     }
     cut = [[segment.first, segment.stop] for segment in segments]
-    store_id = hashlib.sha256(dumps({**described, "segments": cut})).hexdigest()[:16]
+    pinned = {**described, "recipe": recipe.record_of_maps(), "segments": cut}
+    store_id = hashlib.sha256(dumps(pinned)).hexdigest()[:16]
     info = StoreInfo(
         **described,
         store_id=store_id,
@@ -211,7 +212,8 @@ def identity(found: Prepared | Skipped) -> bytes:
             (e.links, _LINK),
         )
     ]
-    told = (*(getattr(e, name) for name in _PLAIN), found.cut, ids, annotation)
+    seen = (found.source.places, found.source.picture, e.trigger)
+    told = (*(getattr(e, name) for name in _PLAIN), found.cut, ids, annotation, *(seen if any(seen) else ()))
     return repr(told).encode("utf-8", "surrogatepass")
 
 

@@ -18,12 +18,25 @@ from attnstore.text.encoded import Encoded
 from attnstore.text.example import Example, Skipped, Token
 from attnstore.text.join import join_words
 from attnstore.text.pack import cut_windows, pack_pairs, pack_sentences, truncate
+from attnstore.text.repeated import CONDITION
 from attnstore.text.vocabulary import Vocabulary
 
 STDIN_FOLDER = "attnstore-stdin-"
 """How the name of the folder begins that holds a corpus from standard input while the program runs."""
 
 Annotate = Callable[[Iterable[Example]], Iterator[Example]]
+
+
+class ImageEncoder(Protocol):
+    """What preparing needs of a model that reads images."""
+
+    def __len__(self) -> int:
+        """Tokens of an image."""
+        ...
+
+    def encode(self, path: Path) -> Encoded:
+        """The tokens of an image."""
+        ...
 
 
 class Tokenizer(Protocol):
@@ -94,6 +107,34 @@ def _spooled_stdin(kind: str) -> Path:
     return path
 
 
+class ImagePreparer:
+    """Reads the images of one recipe; an image that cannot be read is skipped with the reason.
+
+    BadInput for keys that are about texts: an image has no words, and as many tokens as the model gives it.
+    """
+
+    def __init__(self, recipe: Recipe, encoder: ImageEncoder) -> None:
+        for key, value, wanted in (
+            ("words.source", recipe.words.source, "none"),
+            ("encode.max_length", recipe.encode.max_length, 0),
+        ):
+            if value != wanted:
+                raise BadInput("preparing images", f"{key} = {value!r}", f"{wanted!r}: that is about texts")
+        self.encoder, self.longest = encoder, len(encoder)
+        self.corpus = Corpus("images", corpus_paths(recipe), columns=recipe.corpus.columns)
+
+    def examples(self) -> Iterator[Prepared | Skipped]:
+        """The corpus in order."""
+        for item in read(self.corpus):
+            if isinstance(item, Skipped) or item.image is None:
+                yield item if isinstance(item, Skipped) else Skipped(item.name, "it has no image", item.where)
+                continue
+            try:
+                yield Prepared(item, self.encoder.encode(item.image))
+            except BadInput as error:
+                yield Skipped(item.name, error.found, item.where)
+
+
 class Preparer:
     """Reads, joins, packs, cuts and tokenizes the examples of one recipe.
 
@@ -104,8 +145,11 @@ class Preparer:
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, longest: int, annotate: Annotate | None) -> None:
         self.recipe, self.tokenizer, self.longest, self.annotate = recipe, tokenizer, longest, annotate
         keys = recipe.corpus
-        vocabulary = tokenizer.vocabulary if keys.kind == "tokens" else None
-        self.corpus = Corpus(keys.kind, corpus_paths(recipe), keys.unit, keys.columns, vocabulary)
+        vocabulary = tokenizer.vocabulary if keys.kind in ("tokens", CONDITION) else None
+        drawn = {"length": keys.length, "count": keys.count, "seed": keys.seed}
+        self.corpus = Corpus(keys.kind, corpus_paths(recipe), keys.unit, keys.columns, vocabulary, **drawn)
+        if keys.kind == CONDITION:
+            self._check_random()
 
     def examples(self) -> Iterator[Prepared | Skipped]:
         """The corpus in order, each example short enough for the model."""
@@ -127,6 +171,20 @@ class Preparer:
                     _check_name(found.example, made)
                 yield found
         yield from _emptied(skipped)
+
+    def _check_random(self) -> None:
+        """Raise BadInput where random tokens have words, or would be cut: they would not be repeated any more."""
+        length, source = self.recipe.corpus.length, self.recipe.words.source
+        if source != "none":
+            raise BadInput("drawing random tokens", f'words.source = "{source}"', '"none": random tokens are no words')
+        whole = 2 * length + self.tokenizer.n_special(False)
+        if whole > self.longest:
+            raise BadInput(
+                f"drawing sequences of {length} random tokens, each twice",
+                f"{whole} tokens, special ones included",
+                f"{self.longest} at most, which is what {self.recipe.model.name} takes or encode.max_length says",
+                "Set corpus.length lower",
+            )
 
     def _with_wanted_words(self, item: Example | Skipped) -> Example | Skipped:
         # A parser replaces the words; mentions and links move from the corpus's words to its own.

@@ -1,5 +1,6 @@
 """This file checks, for `attnstore doctor`, that a model can be loaded and its attention captured exactly."""
 
+from attnstore.capture.encode import Encoder
 from attnstore.job.model_source import ModelSource
 from attnstore.job.recipe import Recipe
 from attnstore.job.source import Prepared
@@ -13,8 +14,9 @@ def probe(model: str, device: str = "cpu") -> str:
 
     BadInput or NotCaptured where the model cannot be used.
     """
-    # Of this kind, a model without a tokenizer of texts can be checked too: what it reads is of no matter here.
-    value = {"corpus": {"kind": "tokens", "path": []}, "model": {"name": model}}
+    # Of this kind, which reads no file, a model without a tokenizer of texts can be checked too: what it reads is of no
+    # matter here.
+    value = {"corpus": {"kind": "repeated_random"}, "model": {"name": model}}
     source = ModelSource(Recipe.build(value), device)
     two_sided = any(kind.queries == "target" for kind in source.facts.kinds.values())
     sample = [_prepared(source, text, text if two_sided else None) for text in _TEXTS]
@@ -25,5 +27,6 @@ def probe(model: str, device: str = "cpu") -> str:
 
 def _prepared(source: ModelSource, text: str, target: str | None) -> Prepared:
     encoder = source.encoder
+    assert isinstance(encoder, Encoder), "a corpus of tokens has been refused by a model of images"
     encoded = encoder.encode_target(target) if target is not None else None
     return Prepared(Example(text, text, target=target), encoder.encode(text), encoded)

@@ -8,73 +8,19 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from attnstore.errors import BadInput
+from attnstore.job.recipe_keys import (
+    CHOICES,
+    NEED_A_TASK,
+    TASKS,
+    AblationKeys,
+    CorpusKeys,
+    EncodeKeys,
+    KeepKeys,
+    ModelKeys,
+    TaskKeys,
+    WordsKeys,
+)
 from attnstore.paths import shipped
-
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "corpus.kind": ("lines", "pairs", "conllu", "jsonl", "table", "links", "gap", "tokens", "arrays"),
-    "corpus.unit": ("sentence", "window"),
-    "words.feed": ("raw_text", "joined_words"),
-    "encode.long": ("window", "truncate", "skip"),
-    "encode.part_ids": ("true", "zeros"),
-    "keep.precision": ("standard", "exact", "compact"),
-    "keep.facts": ("standard", "full", "none"),
-    "keep.distances": ("sampled", "full", "none"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusKeys:
-    """What to read. `path` is relative to the recipe and may hold globs; "-" is standard input."""
-
-    kind: str
-    path: tuple[str, ...]
-    licence: str = ""
-    unit: str = "sentence"
-    columns: Mapping[str, str] = field(default_factory=dict)
-    seed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ModelKeys:
-    """Which model: a hub id, a folder, or "package:NAME/FOLDER"; for `arrays` just the name to record."""
-
-    name: str
-    revision: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class WordsKeys:
-    """Where words come from (gold, spacy:PIPELINE, none) and how they reach the model."""
-
-    source: str = "none"
-    feed: str = "raw_text"
-
-
-@dataclass(frozen=True, slots=True)
-class EncodeKeys:
-    """How texts become tokens. `max_length` counts special tokens; 0 means what the model takes, 512 at most."""
-
-    max_length: int = 0
-    long: str = "window"
-    part_ids: str = "true"
-
-
-@dataclass(frozen=True, slots=True)
-class KeepKeys:
-    """What to keep. `maps` is all, topk:N or none; empty `layers`, `heads` mean every one."""
-
-    precision: str = "standard"
-    maps: str = "all"
-    layers: tuple[int, ...] = ()
-    heads: tuple[int, ...] = ()
-    facts: str = "standard"
-    distances: str = "sampled"
-    evidence: tuple[str, ...] = ()
-
-    @property
-    def topk(self) -> int | None:
-        """N of topk:N; None otherwise."""
-        return int(self.maps.removeprefix("topk:")) if self.maps.startswith("topk:") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +32,8 @@ class Recipe:
     words: WordsKeys = field(default_factory=WordsKeys)
     encode: EncodeKeys = field(default_factory=EncodeKeys)
     keep: KeepKeys = field(default_factory=KeepKeys)
+    task: TaskKeys = field(default_factory=TaskKeys)
+    ablations: AblationKeys = field(default_factory=AblationKeys)
     title: str = ""
     folder: Path = Path()
 
@@ -138,6 +86,12 @@ class Recipe:
         del value["folder"]
         return value
 
+    def record_of_maps(self) -> dict[str, Any]:
+        """The part of the record that decides what the segments hold: evidence may be added to a store later."""
+        value = self.record()
+        del value["task"], value["ablations"], value["keep"]["evidence"]
+        return value
+
 
 _TABLES: dict[str, type] = {
     "corpus": CorpusKeys,
@@ -145,6 +99,8 @@ _TABLES: dict[str, type] = {
     "words": WordsKeys,
     "encode": EncodeKeys,
     "keep": KeepKeys,
+    "task": TaskKeys,
+    "ablations": AblationKeys,
 }
 
 
@@ -218,7 +174,7 @@ def _typed(doing: str, key: str, kind: Any, value: object) -> object:
         return {str(name): _typed(doing, f"{key}.{name}", str, item) for name, item in value.items()}
     if not isinstance(value, kind) or isinstance(value, bool):
         raise BadInput(doing, f"{key} = {value!r}", {"str": "text", "int": "a whole number"}[kind.__name__])
-    choices = _CHOICES.get(key)
+    choices = CHOICES.get(key)
     if choices and value not in choices:
         raise BadInput(doing, f"{key} = {value!r}", f"one of {', '.join(choices)}")
     return value
@@ -233,8 +189,8 @@ def _checked(doing: str, recipe: Recipe) -> Recipe:
     word, _, number = keep.maps.partition(":")
     if keep.maps not in ("all", "none") and not (word == "topk" and number.isdigit() and 0 < int(number) < 65536):
         raise BadInput(doing, f"keep.maps = {keep.maps!r}", "all, none or topk:N with N from 1 to 65535")
-    if keep.evidence:
-        raise BadInput(doing, f"keep.evidence = {list(keep.evidence)}", "an empty list: this release keeps none")
+    _check_corpus(doing, recipe.corpus)
+    _check_task(doing, recipe)
     if recipe.encode.max_length < 0:
         raise BadInput(doing, f"encode.max_length = {recipe.encode.max_length}", "0 or more")
     if recipe.corpus.kind == "arrays" and (source.startswith("spacy:") or recipe.words.feed != "raw_text"):
@@ -245,3 +201,37 @@ def _checked(doing: str, recipe: Recipe) -> Recipe:
     if recipe.corpus.unit == "window" and recipe.corpus.kind != "conllu":
         raise BadInput(doing, 'corpus.unit = "window"', 'corpus.kind = "conllu"')
     return recipe
+
+
+def _check_corpus(doing: str, corpus: CorpusKeys) -> None:
+    if corpus.kind != "repeated_random" and not corpus.path:
+        raise BadInput(doing, "no corpus.path", remedy="Add path = … under [corpus]")
+    if corpus.kind == "repeated_random" and corpus.path:
+        raise BadInput(doing, f"corpus.path = {list(corpus.path)}", "no path: this kind draws its tokens at random")
+    for name, least in (("length", 2), ("count", 1)):
+        if getattr(corpus, name) < least:
+            raise BadInput(doing, f"corpus.{name} = {getattr(corpus, name)}", f"{least} or more")
+
+
+def _check_task(doing: str, recipe: Recipe) -> None:
+    kind, evidence = recipe.task.kind, recipe.keep.evidence
+    if kind and kind not in TASKS and ":" not in kind:
+        near = difflib.get_close_matches(kind, TASKS, 1, 0.5)
+        remedy = f"Did you mean {near[0]}?" if near else ""
+        raise BadInput(doing, f"task.kind = {kind!r}", f'one of {", ".join(TASKS)}, or "module:function"', remedy)
+    if not kind and (lacking := [name for name in evidence if name in NEED_A_TASK]):
+        raise BadInput(
+            doing,
+            f"keep.evidence = {list(lacking)} without a task",
+            "what the model was trained to do, whose loss or score they are about",
+            f"Add kind = … under [task]: {', '.join(TASKS)}",
+        )
+    keys = recipe.ablations
+    for name in ("plan", "intervention", "order"):
+        if not getattr(keys, name):
+            raise BadInput(doing, f"ablations.{name} = []", "one at least")
+    for name, least in (("steps", min(keys.steps, default=1)), ("width", keys.width), ("depth", keys.depth)):
+        if least < 1:
+            raise BadInput(doing, f"ablations.{name} holds {least}", "1 or more")
+    if evidence and recipe.corpus.kind == "arrays":
+        raise BadInput(doing, f"keep.evidence = {list(evidence)}", "none: maps made elsewhere come without their model")

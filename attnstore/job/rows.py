@@ -83,16 +83,28 @@ def text_rows(placed: Sequence[Placed], segment: int, cells: Mapping[int, Mappin
                 "cut": item.prepared.cut,
                 "origin": example.where or None,
                 "segment": segment,
+                **_picture(item.source.encoded),
                 **{f"cell_{kind}": cell for kind, cell in cells[number].items()},
             }
         )
         for side, aligned in (("source", item.source), ("target", item.target)):
             if aligned is not None:
-                rows["tokens"] += _tokens(number, side, aligned)
+                rows["tokens"] += _tokens(number, side, aligned, example.trigger if side == "source" else None)
                 rows["words"] += _words(number, side, aligned)
         rows["mentions"] += mention_rows(number, example.mentions)
         rows["links"] += link_rows(number, example.links)
     return rows
+
+
+def _picture(encoded: Encoded) -> dict[str, Any]:
+    picture = encoded.picture
+    if picture is None:
+        return {}
+    return {
+        "image_height": picture.height,
+        "image_width": picture.width,
+        **{name: getattr(picture, name) for name in ("patch_height", "patch_width", "luminance")},
+    }
 
 
 def skipped_rows(skipped: Sequence[Skipped]) -> list[dict[str, Any]]:
@@ -127,9 +139,10 @@ def _punct(encoded: Encoded) -> list[bool]:
     ]
 
 
-def _tokens(number: int, side: str, aligned: Aligned) -> list[dict[str, Any]]:
+def _tokens(number: int, side: str, aligned: Aligned, trigger: tuple[int, int] | None) -> list[dict[str, Any]]:
     encoded, words = aligned.encoded, aligned.word.tolist()
     punct = _punct(encoded)
+    places = encoded.places or (None,) * len(encoded)
     return [
         {
             "example": number,
@@ -144,9 +157,16 @@ def _tokens(number: int, side: str, aligned: Aligned) -> list[dict[str, Any]]:
             "punct": punct[position],
             "start_char": span[0] if span else None,
             "end_char": span[1] if span else None,
+            "row": place[0] if place else None,
+            "col": place[1] if place else None,
+            "trigger": None if trigger is None else encoded.parts[position] == 0 and _overlaps(span, trigger),
         }
-        for position, span in enumerate(encoded.spans)
+        for position, (span, place) in enumerate(zip(encoded.spans, places, strict=True))
     ]
+
+
+def _overlaps(span: tuple[int, int] | None, trigger: tuple[int, int]) -> bool:
+    return span is not None and max(span[0], trigger[0]) < min(span[1], trigger[1])
 
 
 def _words(number: int, side: str, aligned: Aligned) -> list[dict[str, Any]]:

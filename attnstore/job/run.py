@@ -1,12 +1,11 @@
 """This file runs a plan: every segment that is not there yet, then the snapshot that makes them visible."""
 
 import errno
-import hashlib
 import itertools
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,9 +16,10 @@ from attnstore.format import names
 from attnstore.format.commit import commit, in_work, publish, published, seal, snapshots, stage, write_once
 from attnstore.format.manifest import StoreInfo, read_store, store_to_json
 from attnstore.job.card import write_card
-from attnstore.job.plan import Plan, identity, make_plan
+from attnstore.job.plan import Plan, make_plan
 from attnstore.job.recipe import Recipe
 from attnstore.job.segment import Segment, fill
+from attnstore.job.segments import segments
 from attnstore.job.source import Prepared, Source
 from attnstore.job.sources import source_for
 from attnstore.store.store import Store
@@ -41,8 +41,9 @@ def estimate(recipe: Recipe | str | Path) -> Plan:
 def ingest(recipe: Recipe | str | Path, store: str | Path, *, device: str = "cpu") -> Store:
     """Run a recipe into the store at `store`, and return it opened.
 
-    The same call resumes an interrupted run; several may work on one store at once. BadInput where the
-    folder holds a store of another recipe, corpus or model; NoSpace where the disk cannot hold it.
+    The same call resumes an interrupted run; several may work on one store at once. A call whose recipe asks for more
+    evidence adds it. BadInput where the folder holds a store of another recipe, corpus or model; NoSpace where the disk
+    cannot hold it.
     """
     recipe = recipe if isinstance(recipe, Recipe) else Recipe.read(recipe)
     source, root = source_for(recipe, device), Path(store)
@@ -50,6 +51,10 @@ def ingest(recipe: Recipe | str | Path, store: str | Path, *, device: str = "cpu
     with _disk_errors_named(root):
         is_checked = _begin(root, plan, source)
         _run(root, plan, source, is_checked)
+        if recipe.keep.evidence:
+            from attnstore.job.evidence.collect import collect  # which loads the model's head
+
+            collect(root, plan, recipe, source)
         write_card(root)
     return open_store(root)
 
@@ -136,7 +141,7 @@ def _run(root: Path, plan: Plan, source: Source, is_checked: bool) -> None:
         # Segments that another writer has in work come last: it may finish them, or be dead.
         for leave_to_others in (True, False):
             left = [n for n in left if names.segment_name(n) not in published(root, names.SEGMENTS)]
-            for segment in _segments(plan, source, left):
+            for segment in segments(plan, source, left):
                 folder = f"{names.SEGMENTS}/{names.segment_name(segment.number)}"
                 if (root / folder).exists():
                     continue
@@ -163,42 +168,6 @@ def _build(root: Path, folder: str, segment: Segment, info: StoreInfo, source: S
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise
-
-
-def _segments(plan: Plan, source: Source, wanted: Sequence[int]) -> Iterator[Segment]:
-    """The wanted segments in order, from one pass over the corpus. BadInput where it is not what was planned."""
-    ends = [segment.stop for segment in plan.info.segments]
-    segment, digest = Segment(0, 0), hashlib.sha256()
-    number = 0
-    for found in source.examples():
-        if isinstance(found, Prepared):
-            if number >= ends[-1]:
-                raise _changed(f"more than {ends[-1]} examples")
-            if number == ends[segment.number]:
-                if segment.number in wanted:
-                    yield _unchanged(segment, digest.hexdigest(), plan)
-                segment, digest = Segment(segment.number + 1, number), hashlib.sha256()
-            segment.prepared.append(found) if segment.number in wanted else None
-            number += 1
-        elif segment.number in wanted:
-            segment.skipped.append(found)
-        digest.update(identity(found))
-    if number != ends[-1]:
-        raise _changed(f"{number} examples, planned {ends[-1]}")
-    if segment.number in wanted:
-        yield _unchanged(segment, digest.hexdigest(), plan)
-
-
-def _unchanged(segment: Segment, digest: str, plan: Plan) -> Segment:
-    if digest != plan.digests[segment.number]:
-        planned = plan.info.segments[segment.number]
-        raise _changed(f"examples {planned.first} to {planned.stop - 1} are not what they were")
-    return segment
-
-
-def _changed(found: str) -> BadInput:
-    remedy = "Leave the corpus alone while it is read; run the same command again, or name another store"
-    return BadInput("reading the corpus again", found, "the corpus that was planned", remedy)
 
 
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)

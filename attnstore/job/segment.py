@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 
 from attnstore.format import names
 from attnstore.format.arrays import MapsWriter
+from attnstore.format.fact_tables import MEASURED
 from attnstore.format.manifest import File, StoreInfo
 from attnstore.format.parquet import TableWriter
 from attnstore.format.quantise import checked_weights
 from attnstore.format.tables import TABLES
-from attnstore.job.fact_rows import BatchFacts, distance_row
+from attnstore.job.fact_rows import BatchFacts, distance_row, kept_rows
 from attnstore.job.keep import KeepMaps
 from attnstore.job.rows import Placed, place, skipped_rows, text_rows
 from attnstore.job.source import Prepared, Source
+from attnstore.reduce.columns import Columns
 from attnstore.reduce.divergence import sampled_rows
 from attnstore.reduce.facts import facts
 from attnstore.reduce.head_distances import head_distances
@@ -69,7 +71,7 @@ def fill(staging: Path, segment: Segment, info: StoreInfo, source: Source) -> tu
     placed.sort(key=lambda item: (item.prepared.length, item.number))  # batches of like length
     keep = KeepMaps(info)
     cells, specs = keep.plan(placed)
-    tables = {name: TableWriter(staging, name) for name in (*TABLES, "head_distances")}
+    tables = {name: TableWriter(staging, name) for name in (*TABLES, *MEASURED, "head_distances")}
     maps = MapsWriter(staging / names.MAPS, specs) if specs else None
     writer = _Writer(info, keep, maps, tables)
     writer.compiled = _comparisons(placed, info) >= COMPILED_FROM
@@ -134,6 +136,7 @@ class _Batch:
         self.facts = {name: BatchFacts(name, kind, placed, masses=masses) for name, kind in info.kinds.items()}
         self.together: dict[str, list[list[NDArray[np.float32]]]] = {}
         self.compared: dict[str, list[list[NDArray[np.float32]]]] = {}
+        self.kept: dict[tuple[int, str, int], Columns] = {}
 
 
 @dataclass(slots=True)
@@ -222,7 +225,9 @@ class _Writer:
             maps.append(checked_weights(own, f"storing {kind} layer {layer.number} of {item.prepared.example.name}"))
         if self.maps is not None:
             for own, item in zip(maps, rows, strict=True):
-                self.keep.append(self.maps, kind, layer.number, own, item.frames[kind])
+                kept = self.keep.append(self.maps, kind, layer.number, own, item.frames[kind])
+                if kept is not None:
+                    self.batch.kept[item.number, kind, layer.number] = kept
         if not self.with_facts:
             return
         layers = self.info.kinds[kind].layers
@@ -266,6 +271,8 @@ class _Writer:
             self.tables["head_distances"].append(distance_row(item.number, kind, found))
 
     def _write_facts(self) -> None:
+        if self.batch is not None and self.batch.kept:
+            self.tables["kept_facts"].append(kept_rows(self.batch.kept))
         if self.batch is not None and self.with_facts:
             for gathered in self.batch.facts.values():
                 for name, rows in gathered.tables().items():

@@ -15,11 +15,12 @@ _SHOWN = 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttentionMap:
-    """Weights of one example, 0-1, from queries to keys.
+    """Weights of one example from queries to keys: 0-1, or lengths where `of` is not attention.
 
     `weights` is float32 over `dims`, a part of (layer, head, query, key) in this order: a layer or head that was
     asked for by its number has no axis. `layers` and `heads` are the numbers in it, zero-based, `queries` and `keys`
-    the labels. `level` is token or word. In a store of the largest weights only, the others are NaN.
+    the labels; no heads where those of a layer were taken together. `level` is token or word. In a store of the largest
+    weights only, the others are NaN.
     """
 
     weights: NDArray[np.float32]
@@ -32,6 +33,7 @@ class AttentionMap:
     level: str
     example: int
     name: str
+    of: str = "attention"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,8 +58,15 @@ class AttentionMap:
             "key_label": ("key", list(self.keys)),
         }
         for dim, numbers in (("layer", self.layers), ("head", self.heads)):
-            coords[dim] = list(numbers) if dim in self.dims else numbers[0]
-        attrs = {"kind": self.kind, "level": self.level, "example": self.example, "name": self.name}
+            if numbers:
+                coords[dim] = list(numbers) if dim in self.dims else numbers[0]
+        attrs = {
+            "kind": self.kind,
+            "level": self.level,
+            "example": self.example,
+            "name": self.name,
+            "weights": self.of,
+        }
         return xarray.DataArray(self.weights, dims=self.dims, coords=coords, name="weight", attrs=attrs)
 
     def to_pandas(self) -> Any:
@@ -77,8 +86,9 @@ class AttentionMap:
         fixed = "".join(
             f", {dim} {numbers[0]}"
             for dim, numbers in (("layer", self.layers), ("head", self.heads))
-            if dim not in self.dims
+            if numbers and dim not in self.dims
         )
+        fixed += "" if self.of == "attention" else f", {self.of}"
         return f"<AttentionMap {self.kind} {self.level}s of example {self.example} ({self.name}){fixed} [{sizes}]>"
 
     def _repr_html_(self) -> str:
@@ -86,14 +96,15 @@ class AttentionMap:
         if self.weights.ndim != 2 or max(self.shape, default=0) > _SHOWN:
             return f"<p>{title}</p>"
         head = "".join(f"<th>{html.escape(key)}</th>" for key in self.keys)
+        darkest = 1.0 if self.of == "attention" else float(np.nanmax(self.weights, initial=0)) or 1.0
         rows = "".join(
-            f"<tr><th>{html.escape(query)}</th>{''.join(map(_cell, row))}</tr>"
+            f"<tr><th>{html.escape(query)}</th>{''.join(_cell(weight, darkest) for weight in row)}</tr>"
             for query, row in zip(self.queries, self.weights.tolist(), strict=True)
         )
         return f"<table><caption>{title}</caption><tr><th></th>{head}</tr>{rows}</table>"
 
 
-def _cell(weight: float) -> str:
+def _cell(weight: float, darkest: float) -> str:
     if weight != weight:
         return "<td></td>"
-    return f'<td style="background:rgba(31,119,180,{min(max(weight, 0), 1):.2f})">{weight:.2f}</td>'
+    return f'<td style="background:rgba(31,119,180,{min(max(weight / darkest, 0), 1):.2f})">{weight:.2f}</td>'

@@ -5,6 +5,7 @@ import math
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,11 @@ class Cells:
     def __init__(self, contents: Contents) -> None:
         self.contents, self.info = contents, contents.info
         self.precision = PRECISIONS[self.info.precision]
+        self._added = {
+            (unit.facts.get("segment"), names.ADDED_MAPS[str(unit.facts.get("evidence"))]): unit.folder
+            for unit in contents.additions
+            if unit.facts.get("evidence") in names.ADDED_MAPS
+        }
         self._arrays: dict[tuple[int, str], zarr.Array[Any]] = {}
         self._lock = threading.Lock()
 
@@ -78,6 +84,25 @@ class Cells:
             raise Damaged(f"reading {path}", "cells that no chunk holds", "a weight in every cell", _REMEDY)
         return weights
 
+    def derivatives(self, of: str, segment: int, kind: str, layer: slice, head: slice, cell: slice) -> Floats:
+        """What evidence holds beside these cells [layer, head, cell]: `of` is gradient or integrated.
+
+        NotStored where the store has none, or none of an example among them.
+        """
+        doing = f"reading {kind} {of}"
+        if (names.segment_name(segment), of) not in self._added:
+            evidence = next(name for name, suffix in names.ADDED_MAPS.items() if suffix == of)
+            remedy = (
+                f"Run the recipe of the store again with --set 'keep.evidence=[\"{evidence}\"]', into the same store"
+            )
+            raise NotStored(doing, f"the store has no {evidence.replace('_', ' ')} there", "that evidence", remedy)
+        found = self._codes(segment, f"{kind}_{of}", layer, head, cell).astype(np.float32, copy=False)
+        if np.isnan(found.sum()):
+            raise NotStored(
+                doing, "cells without a number", "an example with a label or target, whose gradients are all finite"
+            )
+        return found
+
     def maps(self, run: "Places", part: Rectangle) -> Iterator[Floats]:
         """The map [layer, head, query, key] of each example of a run, of these layers and heads; views of one read."""
         weights = self.weights(run.segment, run.kind, part.layer, part.head, slice(run.start, run.stop))
@@ -95,7 +120,12 @@ class Cells:
         return self._codes(segment, f"{kind}_topk_rest", layer, head, row).astype(np.float32, copy=False)
 
     def _path(self, segment: int, name: str) -> str:
-        return f"{self.contents.root / names.SEGMENTS / names.segment_name(segment) / names.MAPS / name}"
+        return f"{self._folder(segment, name) / names.MAPS / name}"
+
+    def _folder(self, segment: int, name: str) -> Path:
+        number = names.segment_name(segment)
+        added = self._added.get((number, name.rpartition("_")[2]))
+        return self.contents.root / (added or f"{names.SEGMENTS}/{number}")
 
     def _codes(self, segment: int, name: str, layer: slice, head: slice, cell: slice) -> NDArray[Any]:
         from attnstore.format.arrays import read_cells
@@ -137,7 +167,7 @@ class Cells:
         from attnstore.format.declared import open_array
 
         path = self._path(segment, name)
-        folder = self.contents.root / names.SEGMENTS / names.segment_name(segment)
+        folder = self._folder(segment, name)
         # The pipeline is chosen when an array is opened; set for good, it would change the caller's own arrays.
         with zarr.config.set(_ZARRS if importlib.util.find_spec("zarrs") else {}):
             try:
@@ -147,7 +177,8 @@ class Cells:
             except Exception as error:
                 raise Damaged(f"opening {path}", f"no readable array ({error})", "a Zarr v3 array", _REMEDY) from error
         kind = self.info.kinds[name.partition("_")[0]]
-        dtype = {"key": "uint32", "rest": "float32"}.get(name.rpartition("_")[2], self.precision.dtype)
+        others = {"key": "uint32", "rest": "float32", **dict.fromkeys(names.ADDED_MAPS.values(), "float32")}
+        dtype = others.get(name.rpartition("_")[2], self.precision.dtype)
         if found.shape[:2] != (kind.layers, kind.heads) or found.ndim != 3 or found.dtype != np.dtype(dtype):
             raise Damaged(
                 f"opening {path}",

@@ -13,6 +13,7 @@ import pyarrow as pa
 from attnstore.catalogue.question import Question
 from attnstore.errors import BadInput, BadQuestion, NotStored
 from attnstore.store.database import Database
+from attnstore.store.fact import STATISTIC
 from attnstore.store.facts import DERIVED, FACTS
 from attnstore.store.fill import INGEST, compute
 from attnstore.store.places import PlaceTable
@@ -83,8 +84,10 @@ class Computed:
             source = engine.database if is_stored else engine.replacing(tables, places)
             for table, values in made:
                 how = DERIVED[table]
-                own = {name: value for name, value in values.items() if name not in FACTS[how.reads].defaults}
-                tables[table] = how.make(source.run(how.sql, doing=doing), **own).cast(how.schema)
+                reading = how.reading(values)
+                elsewhere = {STATISTIC, *self._defaults(reading.table)}
+                own = {name: value for name, value in values.items() if name not in elsewhere}
+                tables[table] = how.make(source.run(reading.sql, doing=doing), **own).cast(how.schema)
             if not is_stored:
                 source.close()
         return tables
@@ -118,20 +121,25 @@ class Computed:
                 )
             source = read.table
             if read.table in DERIVED:
-                source = DERIVED[read.table].reads
+                source = DERIVED[read.table].reading(params).table
                 found[read.table] = (read.table, tuple(sorted(({**known.defaults, **params}).items(), key=_first)))
-                params = {name: value for name, value in params.items() if name in FACTS[source].defaults}
-            if (fact := self._fact(source, params)) is not None:
+                params = {name: value for name, value in params.items() if name in self._defaults(source)}
+            # Evidence is stored or not there.
+            if source in FACTS and (fact := self._fact(source, params)) is not None:
                 found[source] = fact
         return tuple(sorted(found.values(), key=_first))
+
+    def _defaults(self, table: str) -> Mapping[str, object]:
+        return FACTS[table].defaults if table in FACTS else {}
 
     def _fact(self, table: str, params: Mapping[str, object]) -> Table | None:
         """The fact table with all of its parameters, or None where the stored one fits."""
         stored, defaults = self._engine.files.parameters(table), FACTS[table].defaults
-        if stored is not None and all(_same(stored.get(name), value) for name, value in params.items()):
+        # What a store does not record of its facts is a parameter that they were not given.
+        known = {**defaults, **{name: value for name, value in (stored or {}).items() if name in defaults}}
+        if stored is not None and all(_same(known[name], value) for name, value in params.items()):
             return None
-        known = {name: value for name, value in (stored or {}).items() if name in defaults}
-        return table, tuple(sorted({**defaults, **known, **params}.items(), key=_first))
+        return table, tuple(sorted({**known, **params}.items(), key=_first))
 
 
 def check_condition(where: str, doing: str) -> None:

@@ -13,6 +13,13 @@ By = Literal["head", "row", "example"]
 Reduction = Callable[..., Columns]
 """(weights, frame, rows, **parameters) -> columns; see `Fact.by` for their shapes."""
 
+STATISTIC = "statistic"
+"""The parameter that chooses a reading; it goes to no function."""
+
+WEIGHTS = "weights"
+"""The parameter that chooses what a reduction gets: `attention`, or `norm`, each weight times the length of what its
+head moves from the key. It goes to no function, and stored facts are of attention."""
+
 CHOOSING = ("example", "sample")
 """Parameters that choose examples, which no reduction gets: one by number, or so many, evenly spread (0: all)."""
 
@@ -27,7 +34,9 @@ class Fact:
 
     `rows` are SQL statements for what the reduction needs to know of the examples: column `example` first, in order
     of it; `$side` is the side whose tokens lie along the axes, and names of `defaults` may occur in them. Such
-    parameters do not go to the reduction. Cross maps, which have no diagonal, are left out unless `cross`.
+    parameters do not go to the reduction. `evidence` names evidence whose lists are handed over like rows (see
+    `store/known_lists.py`). Cross maps, which have no diagonal, are left out unless `cross`. Of weights that are norms
+    each row is divided by its sum where `shares` says so.
     """
 
     schema: pa.Schema
@@ -36,6 +45,8 @@ class Fact:
     defaults: Mapping[str, object] = field(default_factory=dict)
     rows: tuple[str, ...] = ()
     cross: bool = False
+    evidence: str | None = None
+    shares: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -47,14 +58,25 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
-    """A table that `make` fills from the answer to `sql`, which reads the fact table `reads`.
+class Reading:
+    """What a table is made from: a fact table, and the SQL whose answer is given to `make`."""
 
-    Parameters that `reads` takes go there, the others to `make`.
+    table: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A table that `make` fills from a reading; where `readings` has several, a parameter `statistic` names one.
+
+    Parameters that the table of the reading takes go there, the others to `make`.
     """
 
     schema: pa.Schema
-    reads: str
-    sql: str
+    readings: Mapping[str, Reading]
     make: Callable[..., pa.Table]
     defaults: Mapping[str, object] = field(default_factory=dict)
+
+    def reading(self, params: Mapping[str, object]) -> Reading:
+        """The reading for these parameters; KeyError for a statistic that is not there."""
+        return self.readings[str({**self.defaults, **params}.get(STATISTIC, ""))]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from attnstore.catalogue.values import Type, convert
 from attnstore.errors import BadInput, NotFound
-from attnstore.store.fact import CHOOSING
+from attnstore.store.fact import CHOOSING, WEIGHTS
 from attnstore.store.facts import FACTS
 
 _TYPES: Mapping[type, Type] = {bool: "boolean", int: "integer", float: "real", str: "text"}
@@ -23,7 +23,7 @@ def fact_parameters(
     defaults = FACTS[table].defaults
     if "example" in defaults:
         raise BadInput(doing, f"{table} is about one example", "facts of the whole store")
-    known = {name: value for name, value in defaults.items() if name not in CHOOSING}
+    known = {name: value for name, value in defaults.items() if name not in (*CHOOSING, WEIGHTS)}
     for name, value in given.items():
         if name not in known:
             raise BadInput(doing, f"there is no parameter {name!r}", f"one of {', '.join(known)}" if known else "none")

@@ -10,8 +10,10 @@ from tqdm import tqdm
 
 from attnstore.errors import NotStored
 from attnstore.format.manifest import Kind
-from attnstore.store.fact import CHOOSING, Fact
+from attnstore.reduce.norms import norm_maps
+from attnstore.store.fact import CHOOSING, WEIGHTS, Fact
 from attnstore.store.facts import FACTS
+from attnstore.store.known_lists import KnownLists
 from attnstore.store.known_rows import KnownRows, named
 from attnstore.store.places import BLOCK_CELLS, PlaceTable
 from attnstore.store.rectangles import READ_CELLS, Rectangle, rectangles
@@ -40,10 +42,12 @@ def batches(
     """
     fact, info = FACTS[table], engine.contents.info
     values = {**fact.defaults, **params}
-    elsewhere = {*CHOOSING, *named(fact.rows)}
+    elsewhere = {*CHOOSING, WEIGHTS, *named(fact.rows)}
     own = {name: value for name, value in values.items() if name not in elsewhere}
     kinds = [name for name, shape in info.kinds.items() if fact.cross or shape.queries == shape.keys]
     _check_kept(engine, fact, table, values, kinds, doing)
+    norms = KnownLists(engine.database, "value_norms", doing) if values.get(WEIGHTS) == "norm" else None
+    lists = None if fact.evidence is None else KnownLists(engine.database, fact.evidence, doing)
     found = _chosen(engine.places if places is None else places, values, kinds)
     blocks = [
         block
@@ -58,7 +62,7 @@ def batches(
         for kind in kinds:
             known = KnownRows(engine.database, fact.rows, values | {"side": info.kinds[kind].queries}, doing)
             for block in (block for block in blocks if block.kind == kind):
-                yield _Block(engine, fact, own, known, block).table()
+                yield _Block(engine, fact, own, known, block, norms, lists).table()
                 progress.update(len(block))
 
 
@@ -103,12 +107,28 @@ class _Block:
     """The rows of one fact table for the examples of one block of cells."""
 
     def __init__(
-        self, engine: "Engine", fact: Fact, params: Mapping[str, object], known: KnownRows, block: "Places"
+        self,
+        engine: "Engine",
+        fact: Fact,
+        params: Mapping[str, object],
+        known: KnownRows,
+        block: "Places",
+        norms: KnownLists | None,
+        lists: KnownLists | None,
     ) -> None:
         self.engine, self.fact, self.params, self.known, self.block = engine, fact, params, known, block
         self.shape = engine.contents.info.kinds[block.kind]
         self.frames = [engine.frames.frame(block.segment, block.kind, number) for number in block.example.tolist()]
-        self.rows = [known.of(number) for number in block.example.tolist()]
+        examples = block.example.tolist()
+        self.rows = [known.of(number) for number in examples]
+        keys, layers = [len(frame.keys) for frame in self.frames], self.shape.layers
+        if lists is not None:
+            beside = lists.of(block.kind, examples, [layers * n for n in keys])
+            self.rows = [own | more for own, more in zip(self.rows, beside, strict=True)]
+        self.norms: list[NDArray[np.float32]] | None = None  # [key, layer, head] of each example
+        if norms is not None:
+            found = norms.of(block.kind, examples, keys)
+            self.norms = [own["value_norm"].reshape(-1, layers, self.shape.heads) for own in found]
 
     def table(self) -> pa.Table:
         """One row for each head, or for each row that the reduction gives."""
@@ -124,7 +144,7 @@ class _Block:
         pairs = [(layer, head) for layer in layers for head in heads]
         for part in rectangles(pairs, self.block.stop - self.block.start):
             for index, maps in enumerate(self.engine.cells.maps(self.block, part)):
-                stacked = maps.reshape(-1, *maps.shape[2:])
+                stacked = self._weighed(maps, index, part).reshape(-1, *maps.shape[2:])
                 columns = self.fact.reduce(stacked, self.frames[index], self.rows[index], **self.params)
                 for name, value in columns.items():
                     if name in self.fact.keys:
@@ -137,6 +157,13 @@ class _Block:
                         found[index][name] = np.zeros(shape, value.dtype)
                     found[index][name][..., part.layer, part.head] = spread
         return found
+
+    def _weighed(self, maps: NDArray[np.float32], index: int, part: Rectangle) -> NDArray[np.float32]:
+        """The maps [layer, head, query, key] of an example, each weight times its key's norm where norms are asked."""
+        if self.norms is None:
+            return maps
+        norms = self.norms[index][:, part.layer, part.head].transpose(1, 2, 0)
+        return norm_maps(maps, norms, shares=self.fact.shares)
 
     def _by_head(self, columns: Sequence[Mapping[str, NDArray[Any]]]) -> pa.Table:
         layers, heads = self.engine.cells.kept(self.block.kind)

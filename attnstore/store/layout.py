@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from attnstore.catalogue.catalogue import View
 from attnstore.errors import NotStored
 from attnstore.format.fact_tables import DECLARED
+from attnstore.format.tables import ADDED
 from attnstore.store.manifest_tables import MANIFEST_TABLES, create_manifest_tables
 from attnstore.store.parquet_files import FACT_TABLES, ParquetFiles
 from attnstore.store.reached import Reached
@@ -165,10 +166,14 @@ class Layout:
     def _stored(self, name: str) -> str:
         paths = self.files.paths(name)
         if not paths:
-            columns = (f"cast(null as {_sql_type(field.type)}) as {quoted(field.name)}" for field in DECLARED[name])
-            return f"select {', '.join(columns)} where false"
+            return f"select {', '.join(map(_null, DECLARED[name]))} where false"
         # Without it a folder named split=dev would add a column.
         read = f"from read_parquet([{', '.join(map(_literal, paths))}], hive_partitioning = false)"
+        if added := ADDED.get(name):  # older stores lack these columns
+            nulls = (
+                f"cast(null as {_sql_type(DECLARED[name].field(column).type)}) as {quoted(column)}" for column in added
+            )
+            read = f"from ({read} union all by name select {', '.join(nulls)} where false)"
         narrowed = self.shown.examples is not None and name in DECLARED and "example" in DECLARED[name].names
         return f"{read} where example in (from stored.chosen)" if narrowed else read
 
@@ -199,6 +204,10 @@ def _literal(path: Path) -> str:
     # DuckDB expands *, ? and [ in file names; in brackets they stand for themselves.
     plain = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path.absolute()))
     return "'" + plain.replace("'", "''") + "'"
+
+
+def _null(field: pa.Field) -> str:
+    return f"cast(null as {_sql_type(field.type)}) as {quoted(field.name)}"
 
 
 def _sql_type(kind: pa.DataType) -> str:

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from attnstore.errors import BadInput, NotFound, NotStored
 from attnstore.format.quantise import Floats
 from attnstore.reduce.axes import Axis
+from attnstore.reduce.norms import VARIANTS
 from attnstore.reduce.pieces import pieces_of
 from attnstore.reduce.words import PieceMode, word_map
 from attnstore.store.attention_map import AttentionMap
 from attnstore.store.cells import NO_KEY, Cells
+from attnstore.store.norm_weights import DERIVATIVES, Weights, check_weights, lengths
 from attnstore.store.places import Places
 from attnstore.store.rectangles import rectangles
 
@@ -39,6 +41,7 @@ def attention(
     tokens: slice | None = None,
     hide: Sequence[str] = (),
     renormalise: bool = False,
+    weights: Weights = "attention",
 ) -> AttentionMap:
     """The map of one example, by number or by name.
 
@@ -46,7 +49,11 @@ def attention(
     level "word" the columns of a word's pieces are added and its rows combined as `pieces` says. `specials` False
     leaves out special tokens (at level "word" whatever belongs to no word), `tokens` all but a range of positions on
     both axes. `hide` sets the columns of these classes of tokens to 0, and `renormalise` then divides each row by its
-    sum (Clark et al. 2019, figures 1 and 5). Raises NotFound, BadInput, NotStored and Damaged.
+    sum (Clark et al. 2019, figures 1 and 5). `weights` "norm" are lengths, weight times |f(x)| of the key, which are
+    what a head moves; "layer_norm", "residual_norm" and "residual_norm_ln" those of all heads together, a map without
+    the axis head (Kobayashi et al. 2020, 2021). "gradient" and "integrated" are evidence: the derivative of the loss by
+    each weight, 0 where a causal map has none, and each weight's share in a class's logit (Hao et al. 2021); there are
+    none of words, and they are not renormalised. Raises NotFound, BadInput, NotStored and Damaged.
     """
     number, name = _example(store, example)
     kind = store.checked_kind(kind)
@@ -54,41 +61,49 @@ def attention(
     shape, cells = store.info.kinds[kind], store.engine.cells
     layers, heads = _numbers("layer", layer, shape.layers, doing), _numbers("head", head, shape.heads, doing)
     _check_options(level, hide, doing)
-    cells.check_kept(kind, layers, heads, doing)
-    if cells.topk and (level == "word" or renormalise):
+    check_weights(weights, head, doing)
+    if weights in DERIVATIVES:
+        _check_derivatives(weights, level, renormalise, doing)
+    else:
+        cells.check_kept(kind, layers, heads, doing)
+    if cells.topk and (level == "word" or renormalise or weights in VARIANTS):
         raise NotStored(
             doing,
             f"this store kept the {cells.topk} largest weights of a row",
-            "every weight, which sums over words and rows need",
-            "Ask for level='token' without renormalise",
+            "every weight, which sums over words, rows and heads need",
+            "Ask for level='token' without renormalise, and weights 'attention' or 'norm'",
         )
     place = store.engine.places.find(kind, number)
     if place is None:
         raise NotStored(doing, f"{name} has no map of this kind", f"an example with a {kind} map")
     frame = store.engine.frames.frame(place.segment, kind, number)
-    weights = _read(cells, place, layers, heads, len(frame.keys))
+    maps = _read(cells, place, layers, heads, len(frame.keys), weights if weights in DERIVATIVES else None)
+    if weights != "attention" and weights not in DERIVATIVES:
+        maps = lengths(store.engine, kind, number, layers, heads, maps, weights)
     if level == "word":
-        weights = word_map(weights, frame, pieces=pieces, specials=specials)
+        maps = word_map(maps, frame, pieces=pieces, specials=specials)
     queries, keys = (
         _units(axis, level, specials, _labels(store, number, side, level))
         for axis, side in ((frame.queries, shape.queries), (frame.keys, shape.keys))
     )
     if level == "token" and not specials:
-        weights = weights[..., queries.chosen[:, None], keys.chosen]
+        maps = maps[..., queries.chosen[:, None], keys.chosen]
     if tokens is not None:
         if not frame.is_self:
             raise BadInput(doing, f"tokens={tokens}", "a map of one text onto itself, for a range of positions")
-        weights, queries, keys = weights[..., tokens, tokens], queries.cut(tokens), keys.cut(tokens)
+        maps, queries, keys = maps[..., tokens, tokens], queries.cut(tokens), keys.cut(tokens)
     for item in hide:
-        weights[..., keys.classes[item]] = 0
+        maps[..., keys.classes[item]] = 0
     if renormalise:
-        total = weights.sum(axis=-1, keepdims=True)
-        weights = np.divide(weights, np.where(total > 0, total, 1), dtype=np.float32)
+        total = maps.sum(axis=-1, keepdims=True)
+        maps = np.divide(maps, np.where(total > 0, total, 1), dtype=np.float32)
+    if weights in VARIANTS:
+        head, heads = 0, []
     fixed = tuple(axis for axis, wanted in enumerate((layer, head)) if isinstance(wanted, SupportsIndex))
-    weights = np.ascontiguousarray(weights.squeeze(fixed), np.float32)
+    maps = np.ascontiguousarray(maps.squeeze(fixed), np.float32)
     dims = tuple(dim for axis, dim in enumerate(("layer", "head", "query", "key")) if axis not in fixed)
     return AttentionMap(
-        weights, dims, tuple(layers), tuple(heads), queries.labels, keys.labels, kind, level, number, name
+        maps, dims, tuple(layers), tuple(heads), queries.labels, keys.labels, kind, level, number, name, weights
     )
 
 
@@ -142,23 +157,29 @@ def _labels(store: "Store", number: int, side: str, level: Level) -> tuple[list[
     return [item or "" for item in tokens], [item or "" for item in forms]
 
 
-def _read(cells: Cells, place: Places, layers: list[int], heads: list[int], n_keys: int) -> Floats:
-    """Weights [layer, head, query, key] of one example; NaN where a store of the largest weights has none."""
+def _read(
+    cells: Cells, place: Places, layers: list[int], heads: list[int], n_keys: int, derivative: str | None
+) -> Floats:
+    """Weights [layer, head, query, key] of one example, or derivatives by them.
+
+    NaN where a store of the largest weights has none.
+    """
     rows, width = int(place.n_rows[0]), int(place.n_keys[0])
     result = np.full((len(layers), len(heads), rows, n_keys), np.nan, np.float32)
     span = slice(place.start, place.stop)
     for rectangle in rectangles([(layer, head) for layer in layers for head in heads], rows * width):
         where = (place.segment, place.kind, rectangle.layer, rectangle.head, span)
-        weights = cells.weights(*where).reshape(*rectangle.shape, rows, width)
+        found = cells.weights(*where) if derivative is None else cells.derivatives(derivative, *where)
+        weights = found.reshape(*rectangle.shape, rows, width)
+        to_layer = np.array([layers.index(layer) for layer in range(rectangle.layer.start, rectangle.layer.stop)])
+        to_head = np.array([heads.index(head) for head in range(rectangle.head.start, rectangle.head.stop)])
         if cells.topk:
+            # Each weight goes to its place at once: a second map with every key is what long texts have no room for.
             keys = cells.keys(*where).reshape(weights.shape)
-            dense = np.full((*rectangle.shape, rows, n_keys), np.nan, np.float32)
-            layer, head, row, cell = np.nonzero(keys != NO_KEY)
-            dense[layer, head, row, keys[layer, head, row, cell]] = weights[layer, head, row, cell]
-            weights = dense
-        to_layer = [layers.index(layer) for layer in range(rectangle.layer.start, rectangle.layer.stop)]
-        to_head = [heads.index(head) for head in range(rectangle.head.start, rectangle.head.stop)]
-        result[np.ix_(to_layer, to_head)] = weights
+            used = layer, head, row, _ = np.nonzero(keys != NO_KEY)
+            result[to_layer[layer], to_head[head], row, keys[used]] = weights[used]
+        else:
+            result[np.ix_(to_layer, to_head)] = weights
     return result
 
 
@@ -201,6 +222,12 @@ def _numbers(word: str, wanted: Any, most: int, doing: str) -> list[int]:
     if len(set(chosen)) < len(chosen) or not chosen:
         raise BadInput(doing, f"{word}={wanted!r}", f"each {word} once, at least one")
     return chosen
+
+
+def _check_derivatives(weights: str, level: str, renormalise: bool, doing: str) -> None:
+    if level == "word" or renormalise:
+        asked = 'level="word"' if level == "word" else "renormalise=True"
+        raise BadInput(doing, f'weights="{weights}" with {asked}', "derivatives by the weights of tokens, as they are")
 
 
 def _check_options(level: str, hide: Sequence[str], doing: str) -> None:

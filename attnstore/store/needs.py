@@ -54,11 +54,30 @@ _NEEDS: Mapping[str, _Need] = {
         "labelled examples",
         "No model is needed: attnstore annotate STORE --labels FILE. Or name the column: [corpus] columns.label",
     ),
+    "triggers": _Need(
+        "tokens where trigger",
+        "no text has a trigger",
+        "pairs of a clean text and one with a trigger",
+        'Ingest a corpus that says where it is, which needs the model: [corpus] kind = "jsonl" with `trigger`, '
+        "`pair_id` and `condition` (docs/trojan.py writes one)",
+    ),
     "patterns": _Need(
         "pattern_labels",
         "no map was given a pattern",
         "maps with patterns",
         "No model is needed: attnstore annotate STORE --patterns FILE",
+    ),
+    "images": _Need(
+        "examples where luminance is not null",
+        "no example is an image",
+        "a corpus of images",
+        'Ingest one, which needs a vision model: [corpus] kind = "images"',
+    ),
+    "grid": _Need(
+        'tokens where "row" is not null',
+        "no token has a place on a grid",
+        "patches of images, or codes with rows and cols",
+        'Ingest them, which needs the model: [corpus] kind = "images", or "tokens" with `rows` and `cols`',
     ),
     "documents": _Need(
         "examples where document is not null",
@@ -69,14 +88,48 @@ _NEEDS: Mapping[str, _Need] = {
 }
 
 
+def _evidence(name: str, table: str, expected: str) -> _Need:
+    remedy = (
+        "The model is needed: run the recipe of the store again, with "
+        f"--set 'keep.evidence=[\"{name}\"]', into the same store"
+    )
+    return _Need(f"stored.{table}", f"the store has no {name.replace('_', ' ')}", expected, remedy)
+
+
+_EVIDENCE: Mapping[str, _Need] = {
+    need: _evidence(name, need, expected)
+    for need, name, expected in (
+        ("mixing_facts", "mixing", "what layers mix into tokens"),
+        ("identity_facts", "mixing", "what layers mix into tokens"),
+        ("value_grams", "grams", "products of what heads move"),
+        ("value_norms", "value_norms", "lengths of what heads move"),
+        ("output_norms", "value_norms", "lengths of what heads add"),
+        ("head_weights", "weights", "numbers of the weights of each head"),
+        ("predictions", "predictions", "what the model predicts for each example"),
+        ("gradient_facts", "gradients", "gradients of the loss by the weights of maps"),
+        ("importance_facts", "importance", "gradients of the loss by gates on heads"),
+        ("attribution_facts", "integrated_gradients", "shares of weights in a class's logit"),
+        ("head_scores", "ablations", "scores of the task with heads switched off"),
+        ("logit_contributions", "logit_contributions", "what heads add to logits"),
+    )
+}
+"""What needs the model: the table that must have rows, the evidence that fills it, and what it holds."""
+
+
 def check_needs(question: Question, values: Mapping[str, object], database: Database) -> None:
     """Raise NotStored where the store has examples and none has what the question needs."""
     doing = f"asking {question.name}"
     for need in question.needs:
         if not need.holds(values):
             continue
-        there, found, expected, remedy = _NEEDS[need.annotation]
+        there, found, expected, remedy = _NEEDS.get(need.annotation) or _EVIDENCE[need.annotation]
         text = f"select exists(from examples) as asked, exists(from {there}) as there"
         row = database.run(text, doing=doing).to_pylist()[0]
         if row["asked"] and not row["there"]:
             raise NotStored(doing, found, expected, remedy)
+
+
+def lacking(evidence: str, doing: str, found: str) -> NotStored:
+    """The error where a table of evidence has not what is needed of an example."""
+    need = _EVIDENCE[evidence]
+    return NotStored(doing, found, need.expected, need.remedy)

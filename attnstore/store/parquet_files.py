@@ -25,8 +25,8 @@ _WHOLE = "*"
 class ParquetFiles:
     """The files of every table: those of the segments, or of the additions that replace them.
 
-    An addition of scope `store` replaces a whole table, one of scope `segment` the table of that segment; the later
-    addition wins.
+    An addition of scope `store` replaces a whole table, one of scope `segment` the table of that segment, one of scope
+    `part` the rows of that part; the later addition wins.
     """
 
     def __init__(self, contents: Contents) -> None:
@@ -34,8 +34,9 @@ class ParquetFiles:
         self.sources: dict[str, tuple[tuple[Unit, File], ...]] = {name: () for name in DECLARED}
         found: dict[str, dict[str, tuple[Unit, File]]] = {}
         for unit in contents.units:
-            whole = not unit.is_segment and unit.facts.get("scope") != "segment"
-            own = unit.id if unit.is_segment else str(unit.facts.get("segment"))
+            scope = "segment" if unit.is_segment else str(unit.facts.get("scope"))
+            whole = scope not in ("segment", "part")
+            own = unit.id if unit.is_segment else str(unit.facts.get(scope))
             for file in unit.files:
                 table = file.path.removesuffix(".parquet")
                 if file.path != names.parquet_name(table) or not _TABLE_NAME.fullmatch(table):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from attnstore.reduce.words import PieceMode
     from attnstore.store.attention_map import AttentionMap
     from attnstore.store.engine import Engine
+    from attnstore.store.norm_weights import Weights
     from attnstore.store.result import Result
 
 
@@ -110,6 +111,7 @@ class Store:
         tokens: slice | None = None,
         hide: Sequence[str] = (),
         renormalise: bool = False,
+        weights: "Weights" = "attention",
     ) -> "AttentionMap":
         """The maps of one example: see `attnstore.store.maps.attention`."""
         from attnstore.store.maps import attention
@@ -126,6 +128,7 @@ class Store:
             tokens=tokens,
             hide=hide,
             renormalise=renormalise,
+            weights=weights,
         )
 
     @property

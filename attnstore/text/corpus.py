@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attnstore.errors import BadInput
-from attnstore.text import conllu, gap, jsonl, lines, links, pairs, table, tokens
+from attnstore.text import conllu, gap, images, jsonl, lines, links, pairs, repeated, table, tokens
 from attnstore.text.example import Example, Skipped
 from attnstore.text.fields import nearest
 from attnstore.text.files import STDIN, Source, require_file
@@ -20,7 +20,7 @@ class Corpus:
 
     The path "-" is standard input. `unit` is "sentence", or "window" for sentences that are to be
     packed (`pack.pack_sentences`); reading gives sentences either way. `vocabulary`, the model's, is what the
-    kind "tokens" needs.
+    kinds "tokens" and "repeated_random" need. The latter has no files: `length`, `count` and `seed` say what is drawn.
     """
 
     kind: str
@@ -28,6 +28,9 @@ class Corpus:
     unit: str = "sentence"
     columns: Mapping[str, str] = field(default_factory=dict)
     vocabulary: Vocabulary | None = None
+    length: int = 50
+    count: int = 16
+    seed: int = 0
 
 
 KINDS: Mapping[str, Reader] = {
@@ -39,14 +42,19 @@ KINDS: Mapping[str, Reader] = {
     "links": links.read,
     "gap": gap.read,
     "tokens": tokens.read,
+    "images": images.read,
 }
 """What a recipe may call a corpus, and who reads a file of it."""
+
+DRAWN = (repeated.CONDITION,)
+"""The kinds that have no files, since they are made up."""
 
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "pairs": pairs.FIELDS,
     "jsonl": jsonl.FIELDS,
     "table": table.FIELDS,
     "tokens": tokens.FIELDS,
+    "images": images.FIELDS,
 }
 
 
@@ -59,13 +67,16 @@ def read(corpus: Corpus) -> Iterator[Example | Skipped]:
     file; while reading, with file and line, for an empty file and whatever the reader of the kind says.
     """
     doing = f"reading a corpus of kind {corpus.kind!r}"
-    if corpus.kind not in KINDS:
-        raise BadInput(doing, "no such kind", ", ".join(KINDS), nearest(corpus.kind, KINDS))
+    known = (*KINDS, *DRAWN)
+    if corpus.kind not in known:
+        raise BadInput(doing, "no such kind", ", ".join(known), nearest(corpus.kind, known))
     allowed = _COLUMNS.get(corpus.kind, ())
     for name in corpus.columns:
         if name not in allowed:
             expected = ", ".join(allowed) or "no columns: this kind has no fields to rename"
             raise BadInput(doing, f"columns.{name}: no such field", expected, nearest(name, allowed))
+    if corpus.kind in DRAWN:
+        return repeated.draw(corpus.vocabulary, length=corpus.length, count=corpus.count, seed=corpus.seed)
     if not corpus.paths:
         raise BadInput(doing, "no file", "one path or more", "Does corpus.path match any file?")
     for path in corpus.paths:

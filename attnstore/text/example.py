@@ -1,6 +1,7 @@
 """This file defines what a corpus reader yields: examples with words, mentions and links."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 Side = Literal["source", "target"]
@@ -32,13 +33,15 @@ class Word:
 class Token:
     """One token that the corpus gives itself: a symbol of the model's vocabulary, with its place in its part's text.
 
-    `start_char`, `end_char` (exclusive); tokens of a part are in the order of its text and do not overlap.
+    `start_char`, `end_char` (exclusive); tokens of a part are in the order of its text and do not overlap. `place` is
+    the row and column of a code on its grid, for tokens that stand for parts of an image.
     """
 
     symbol: str
     start_char: int
     end_char: int
     part: int = 0
+    place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,9 @@ class Example:
     `text` is part 0, `second` part 1 of a pair, `target` the text of a decoder. `document` names the text it is a part
     of; clusters of mentions are unique within it. `words` belong to
     `text` and `second` together (see `Word.part`), `target_words` to `target`. `tokens`, those of part 0 first, are
-    empty where the model's tokenizer is to split the texts. `where` is the file and line it came from, for messages.
+    empty where the model's tokenizer is to split the texts. `image` is the file of an image, whose path is then the
+    text. `trigger` is the first character of a trigger that was planted in `text`, and its end (exclusive). `where` is
+    the file and line it came from, for messages.
     """
 
     name: str
@@ -91,6 +96,8 @@ class Example:
     mentions: tuple[Mention, ...] = ()
     links: tuple[Link, ...] = ()
     tokens: tuple[Token, ...] = ()
+    image: Path | None = None
+    trigger: tuple[int, int] | None = None
     where: str = ""
 
 

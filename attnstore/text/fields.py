@@ -8,6 +8,9 @@ from attnstore.text.files import Source
 
 SCALARS = ("text", "second", "target", "name", "label", "split", "document", "pair_id", "condition")
 """Fields of an example that hold one text or value."""
+TRIGGER = "trigger"
+"""The field that says where in the text a trigger was planted."""
+
 _TEXTS = ("text", "second", "target")
 _REQUIRED = "text"
 
@@ -46,7 +49,8 @@ def to_example(source: Source, line: int, record: Mapping[str, object], chosen: 
     """The example of one record without words; `Skipped` if one of its texts is empty or null.
 
     Numbers and truth values become text ("1", "true"); null and "" in a field other than the texts mean
-    that there is none. Raises `BadInput` with file and line for lists and objects.
+    that there is none. Raises `BadInput` with file and line for lists and objects, and for a `trigger` that is not
+    within the text.
     """
     values: dict[str, str | None] = {}
     for field in SCALARS:
@@ -68,8 +72,35 @@ def to_example(source: Source, line: int, record: Mapping[str, object], chosen: 
         split=values.get("split") or None,
         pair_id=values.get("pair_id") or None,
         condition=values.get("condition") or None,
+        trigger=_trigger(source, line, chosen, record, values["text"] or ""),
         where=where,
     )
+
+
+def _trigger(
+    source: Source, line: int, chosen: Mapping[str, str], record: Mapping[str, object], text: str
+) -> tuple[int, int] | None:
+    """First character and end (exclusive), of a list of two numbers or a text like "0:2"; None where there is none."""
+    value = record[chosen[TRIGGER]] if TRIGGER in chosen else None
+    if value is None or value == "":
+        return None
+    parts = value.split(":") if isinstance(value, str) else value
+    match parts:
+        case [int() | str() as first, int() | str() as last] if all(map(_is_count, (first, last))):
+            start, end = int(first), int(last)
+            if start < end <= len(text):
+                return start, end
+    raise source.error(
+        line,
+        f"{chosen[TRIGGER]} = {str(value)[:60]}",
+        f"two numbers, first character and end (exclusive) within 0 to {len(text)}: [0, 2], or 0:2 in a table",
+    )
+
+
+def _is_count(value: object) -> bool:
+    if isinstance(value, str):
+        return value.isascii() and value.isdigit()
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def scalar(source: Source, line: int, key: str, value: object) -> str | None:

@@ -10,8 +10,8 @@ from attnstore.text.example import Example, Word
 def join_words(example: Example) -> Example:
     """The example with each text replaced by the forms of its words, single spaces between them.
 
-    Every word gets offsets, also one that had no place in the raw text. Raises `BadInput` if a text has
-    no words.
+    Every word gets offsets, also one that had no place in the raw text. A trigger goes from the first to the last word
+    that it touched; it is lost where it touched none. Raises `BadInput` if a text has no words.
     """
     parts = 1 if example.second is None else 2
     words = list(example.words)
@@ -25,7 +25,22 @@ def join_words(example: Example) -> Example:
         target=target,
         words=tuple(words),
         target_words=tuple(target_words),
+        trigger=_moved(example, words),
     )
+
+
+def _moved(example: Example, words: Sequence[Word]) -> tuple[int, int] | None:
+    """The trigger as characters of the joined text, in which `words` have their places."""
+    if example.trigger is None:
+        return None
+    start, end = example.trigger
+    touched = [
+        (new.start_char or 0, new.end_char or 0)
+        for old, new in zip(example.words, words, strict=True)
+        if old.part == 0 and old.start_char is not None and old.end_char is not None
+        if old.start_char < end and old.end_char > start
+    ]
+    return (touched[0][0], touched[-1][1]) if touched else None
 
 
 def _rejoined(example: Example, words: list[Word], part: int) -> str:

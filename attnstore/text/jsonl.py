@@ -7,10 +7,10 @@ from dataclasses import replace
 from attnstore.errors import BadInput
 from attnstore.text.annotations import links_of, mentions_of, words_of
 from attnstore.text.example import Example, Skipped
-from attnstore.text.fields import SCALARS, picks, to_example
+from attnstore.text.fields import SCALARS, TRIGGER, picks, to_example
 from attnstore.text.files import Source
 
-FIELDS = (*SCALARS, "words", "target_words", "mentions", "links")
+FIELDS = (*SCALARS, TRIGGER, "words", "target_words", "mentions", "links")
 """What `columns` may rename; other keys of an object are left unread."""
 
 

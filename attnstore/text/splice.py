@@ -1,4 +1,4 @@
-"""This file joins, pairs and cuts examples, carrying words, mentions and links along."""
+"""This file joins, pairs and cuts examples, carrying words, mentions, links and triggers along."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,8 +11,8 @@ def joined(examples: Sequence[Example]) -> Example:
     """One example whose text is the texts of `examples` with a space between them.
 
     Offsets, governors, mentions and links are shifted, sentences numbered on; the name is
-    "<first>..<last>", other fields stay where all examples agree. Raises `BadInput` for a pair or an
-    example with a target.
+    "<first>..<last>", other fields stay where all examples agree. Triggers are lost: no
+    corpus whose texts are joined has any. Raises `BadInput` for a pair or an example with a target.
     """
     for example in examples:
         require_single(example, "joining texts")
@@ -69,8 +69,8 @@ def cut_each(example: Example, windows: Sequence[Sequence[tuple[int, int]]]) -> 
     Windows follow one another and do not overlap. Words that lie wholly inside of one stay, with new
     offsets and governors; where the governor does not stay with them, governor and relation become
     None. A word without a place goes with the word before it (at the beginning of a part, after it).
-    Mentions and links stay if all their words do. Sentences count from the first that stays. Names are
-    not changed. Linear in words and windows.
+    Mentions and links stay if all their words do, and of a trigger what lies in the window.
+    Sentences count from the first that stays. Names are not changed. Linear in words and windows.
     """
     homes = _homes(example.words, windows)
     members = _grouped(homes, len(windows))
@@ -97,6 +97,7 @@ def cut_each(example: Example, windows: Sequence[Sequence[tuple[int, int]]]) -> 
             words=_rebased(example.words, group, window, index, homes),
             mentions=tuple(mentions[number]),
             links=tuple(links[number]),
+            trigger=_rest(example.trigger, *window[0]),
         )
         for number, (window, group) in enumerate(zip(windows, members, strict=True))
     ]
@@ -150,6 +151,14 @@ def _homes(words: Sequence[Word], windows: Sequence[Sequence[tuple[int, int]]]) 
             if homes[index] is None and words[index + step].part == words[index].part:
                 homes[index] = homes[index + step]
     return [0 if home is None else home for home in homes]
+
+
+def _rest(trigger: tuple[int, int] | None, start: int, end: int) -> tuple[int, int] | None:
+    """What of a trigger lies within `start` to `end` (exclusive), counted from `start`; None where nothing does."""
+    if trigger is None:
+        return None
+    first, last = max(trigger[0], start), min(trigger[1], end)
+    return (first - start, last - start) if first < last else None
 
 
 def _home(homes: Sequence[int], words: Sequence[int]) -> int:

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 
 from attnstore.errors import BadInput
 from attnstore.text.example import Example, Skipped
-from attnstore.text.fields import SCALARS, picks, to_example
+from attnstore.text.fields import SCALARS, TRIGGER, picks, to_example
 from attnstore.text.files import Source, require_file
 
-FIELDS = SCALARS
+FIELDS = (*SCALARS, TRIGGER)
 """What `columns` may rename; other columns are left unread."""
 _BATCH_ROWS = 1024
 
@@ -39,16 +39,21 @@ def read(source: Source) -> Iterator[Example | Skipped]:
     null is skipped with a reason. Raises `BadInput` with file and line for a missing column (naming the
     nearest and those there are), a row of another width, and a file that does not parse.
     """
-    records = FORMATS.get(source.path.suffix.lower())
-    if records is None:
-        raise BadInput(
-            f"reading {source.path}", f"the ending {source.path.suffix!r}", ", ".join(FORMATS), "Rename the file"
-        )
     chosen: dict[str, str] | None = None
     for line, record in records(source):
         # Every record of a table has the same keys.
         chosen = chosen or picks(source, 1, record, FIELDS)
         yield to_example(source, line, record, chosen)
+
+
+def records(source: Source) -> Records:
+    """The rows of one table with their lines, columns by name. Raises `BadInput` for an ending that is no table's."""
+    reader = FORMATS.get(source.path.suffix.lower())
+    if reader is None:
+        raise BadInput(
+            f"reading {source.path}", f"the ending {source.path.suffix!r}", ", ".join(FORMATS), "Rename the file"
+        )
+    return reader(source)
 
 
 def _csv(source: Source) -> Records:

@@ -15,7 +15,12 @@ _TOKENS = {"text": ("tokens", "ids"), "second": ("second_tokens", "second_ids")}
 _MARKS = "\u0120\u2581"
 """Byte-level and metaspace tokenizers spell the space before a word with these."""
 
-FIELDS = (*(name for name in jsonl.FIELDS if not name.startswith("target")), *_TOKENS["text"], *_TOKENS["second"])
+_GRID = ("rows", "cols")
+
+FIELDS = (
+    *(name for name in jsonl.FIELDS if not name.startswith("target")),
+    *(*_TOKENS["text"], *_TOKENS["second"], *_GRID),
+)
 """What `columns` may rename; other keys of an object are left unread."""
 
 
@@ -24,9 +29,11 @@ def read(source: Source) -> Iterator[Example | Skipped]:
 
     `tokens` (symbols) or `ids` (numbers) are one text, `second_tokens` or `second_ids` the second of a pair, without
     the special tokens that go round them. A `text` holds them in order, a leading "##", "\u0120" or "\u2581" aside;
-    where there is none, it is the tokens with single spaces between them. The other keys are those of `jsonl`, without
-    a target. An object without a token is skipped with a reason. Raises `BadInput` with file and line for a symbol or
-    id that the vocabulary does not have, a token that is not in its text, and whatever `jsonl.read` says.
+    where there is none, it is the tokens with single spaces between them. `rows` and `cols` are the places of the first
+    text's tokens on a grid, from 0, for codes of an image; null for a token without one. The other keys are those of
+    `jsonl`, without a target. An object without a token is skipped with a reason. Raises `BadInput` with file and line
+    for a symbol or id that the vocabulary does not have, a token that is not in its text, places that do not fit the
+    tokens, and whatever `jsonl.read` says.
     """
     if source.vocabulary is None:
         raise BadInput(f"reading {source.path}", "no vocabulary to look its tokens up in", "that of a model")
@@ -60,7 +67,31 @@ def _example(source: Source, line: int, record: Mapping[str, object], vocabulary
             return Skipped(example.name, f"its {side} has no tokens", example.where)
         made = side not in source.columns and record.get(side) is None
         tokens += _joined(found, part) if made else _placed(source, line, _TOKENS[side][0], found, text, part)
+    places = _grid(source, line, record, len(symbols["text"] or ()))
+    tokens[: len(places)] = [replace(token, place=place) for token, place in zip(tokens, places, strict=False)]
     return replace(example, tokens=tuple(tokens))
+
+
+def _grid(source: Source, line: int, record: Mapping[str, object], length: int) -> Sequence[tuple[int, int] | None]:
+    """The places of the first text's tokens; empty where the object has none."""
+    lists = []
+    for field in _GRID:
+        key = source.columns.get(field, field)
+        value = record.get(key)
+        if value is not None:
+            if not isinstance(value, list) or len(value) != length or not all(map(_is_place, value)):
+                expected = f"a list of {length}, one for each token: numbers from 0, or null"
+                raise source.error(line, f"{key} = {str(value)[:60]}", expected)
+            lists.append(value)
+    if not lists:
+        return ()
+    if len(lists) == 1 or any((row is None) != (col is None) for row, col in zip(*lists, strict=True)):
+        raise source.error(line, "a row without a column, or a column without a row", "both or neither for each token")
+    return [None if row is None else (row, col) for row, col in zip(*lists, strict=True)]
+
+
+def _is_place(item: object) -> bool:
+    return item is None or (isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 2**31)
 
 
 def _symbols(

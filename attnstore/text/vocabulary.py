@@ -7,10 +7,15 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The symbols of a model with their ids. `put_round` are those that go round a text by themselves, and padding."""
+    """The symbols of a model with their ids.
+
+    `put_round` are those that go round a text by themselves, and padding; `special` are all that the tokenizer calls
+    special, the unknown token and masks as well.
+    """
 
     ids: Mapping[str, int]
     put_round: frozenset[str] = frozenset()
+    special: frozenset[str] = frozenset()
 
     @cached_property
     def symbols(self) -> Mapping[int, str]:

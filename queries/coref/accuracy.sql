@@ -10,13 +10,16 @@
 -- `antecedent_to_mention`: of all candidates, this one's row weighs the mention's head word most. The paper has the
 -- first. Types go by the tags of the head word; `determiners` says what a mention is whose head word is one ("all",
 -- "both"). A mention without tags counts in `all` alone. Mentions lie in the source: no other maps have rows.
--- reads:   antecedents, heads, mention_facts(candidates=$candidates, pieces=$pieces)
--- needs:   mentions
+--
+-- With `weights = norm` a weight counts times |f(x)|, the length of what the head moves from the key at weight 1.
+-- reads:   antecedents, heads, mention_facts(candidates=$candidates, pieces=$pieces, weights=$weights)
+-- needs:   mentions, value_norms if weights=norm
 -- params:  kind text = null, type text in (all, pronoun, proper, nominal) = null, layer integer = null,
 --          head integer = null,
 --          candidates text in (preceding_mention_heads, earlier_mention_heads, mention_heads, all_words)
 --            = preceding_mention_heads,
---          determiners text in (pronoun, nominal) = pronoun, pieces text in (mean, first, max) = mean
+--          determiners text in (pronoun, nominal) = pronoun, pieces text in (mean, first, max) = mean,
+--          weights text in (attention, norm) = attention
 -- returns: layer, head, direction [mention_to_antecedent; antecedent_to_mention],
 --          type [all; pronoun; proper; nominal], n [mentions], correct, accuracy [0-1]
 -- source:  Clark et al. 2019, section 4.3

@@ -7,13 +7,16 @@
 -- By default the head is chosen on the mentions that it is scored on, which flatters it. `held_out = odd` chooses on
 -- the even half of the documents and scores on the odd one, `even` the other way round (see the view `halves`): ask
 -- both, since each leaves half of the mentions out. A type without mentions in one of the halves is not listed then.
--- reads:   antecedents, halves, heads, mention_facts(candidates=$candidates, pieces=$pieces)
--- needs:   mentions
+--
+-- With `weights = norm` a weight counts times |f(x)|, the length of what the head moves from the key at weight 1.
+-- reads:   antecedents, halves, heads, mention_facts(candidates=$candidates, pieces=$pieces, weights=$weights)
+-- needs:   mentions, value_norms if weights=norm
 -- params:  kind text = null, type text in (all, pronoun, proper, nominal) = null,
 --          candidates text in (preceding_mention_heads, earlier_mention_heads, mention_heads, all_words)
 --            = preceding_mention_heads,
 --          directions text in (published, all) = published, determiners text in (pronoun, nominal) = pronoun,
---          pieces text in (mean, first, max) = mean, held_out text in (no, odd, even) = no
+--          pieces text in (mean, first, max) = mean, held_out text in (no, odd, even) = no,
+--          weights text in (attention, norm) = attention
 -- returns: type [all; pronoun; proper; nominal], n [mentions scored], layer, head,
 --          direction [mention_to_antecedent; antecedent_to_mention], accuracy [0-1],
 --          nearest [accuracy of the closest candidate], head_match, rule_based, chance,

@@ -3,14 +3,17 @@
 -- Mentions, candidates, types and directions are those of coref/accuracy, so that its `n` and `correct` can be read
 -- here line by line. `sentence` holds every sentence from the mention's to those of the chosen word and of the closest
 -- antecedent, on whichever side; it begins at `first_word`. Words are numbered from 0 over the example.
--- reads:   antecedents, mentions, words, examples, heads, mention_facts(candidates=$candidates, pieces=$pieces)
--- needs:   mentions
+-- With `weights = norm` weights are lengths: each times |f(x)|, that of what the head moves from the key at weight 1.
+-- reads:   antecedents, mentions, words, examples, heads,
+--          mention_facts(candidates=$candidates, pieces=$pieces, weights=$weights)
+-- needs:   mentions, value_norms if weights=norm
 -- params:  layer integer, head integer, kind text = null, type text in (all, pronoun, proper, nominal) = all,
 --          direction text in (mention_to_antecedent, antecedent_to_mention) = mention_to_antecedent,
 --          candidates text in (preceding_mention_heads, earlier_mention_heads, mention_heads, all_words)
 --            = preceding_mention_heads,
 --          determiners text in (pronoun, nominal) = pronoun, pieces text in (mean, first, max) = mean,
---          correct boolean = null, limit integer = 20
+--          correct boolean = null, limit integer = 20,
+--          weights text in (attention, norm) = attention
 -- returns: example, name, sentence, mention [its text], head_word [its form], predicted [null where none],
 --          antecedents [texts of the mentions that are right], weight [0-1], correct, word [of the head word],
 --          predicted_word, gold_word [closest that is right], first_word

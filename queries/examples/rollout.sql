@@ -2,8 +2,13 @@
 --
 -- Maps of one layer are combined over heads (rows of the largest or least weights are divided by their sum), mixed
 -- with the identity for the residual stream, and multiplied, later layers from the left. Cross maps have no rows here.
--- reads:   rollout_facts(example=$example, heads=$heads, residual=$residual), tokens
--- params:  example integer, kind text = null, heads text in (mean, max, min) = mean, residual real = 0.5
+--
+-- The identity's share is `residual`, or with `mixing = measured` what each layer was measured to keep of each token: 1
+-- less AttnResLn-N of norms/mixing, or AttnRes-N in models without a norm of the sum.
+-- reads:   rollout_facts(example=$example, heads=$heads, residual=$residual, mixing=$mixing), tokens
+-- needs:   mixing_facts if mixing=measured
+-- params:  example integer, kind text = null, heads text in (mean, max, min) = mean, residual real = 0.5,
+--          mixing text in (fixed, measured) = fixed
 -- returns: query, query_text, key, key_text, weight [0-1]
 -- source:  Abnar and Zuidema 2020 (rollout)
 -- paint:   matrix(weight, query, key, row_name=query_text, column_name=key_text)

@@ -1,12 +1,13 @@
 -- Who attends to whom: the weight from each class of query tokens to each class of key tokens.
 --
--- `special` tells special tokens, '.' and ',' from all others, `upos` parts of speech, `part` the two texts of a pair.
+-- `special` tells special tokens, '.' and ',' from all others, `upos` parts of speech, `part` the two texts of a pair,
+-- `kind` what a token stands for: cls, register, patch, code, text.
 -- The weights of one query class sum to 1 over key classes; `chance` is what equal attention to all visible keys
 -- gives. Cross maps have no answer: their queries and keys are tokens of two texts.
 -- reads:   flow_facts(classes=$classes)
 -- needs:   tags if classes=upos, parts if classes=part
--- params:  kind text = null, classes text in (special, upos, part) = special, mode text in (macro, micro) = macro,
---          layer integer = null, head integer = null
+-- params:  kind text = null, classes text in (special, upos, part, kind) = special,
+--          mode text in (macro, micro) = macro, layer integer = null, head integer = null
 -- returns: layer, head, query_class, key_class, weight [0-1, of a query's row], chance [0-1],
 --          n [queries of the class]
 -- source:  attention between token classes, after Clark et al. 2019, section 3.2

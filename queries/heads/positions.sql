@@ -1,8 +1,12 @@
 -- How much each head attends to the token itself, to the one before and to the one after.
 --
 -- `strict` divides by the queries that have such a neighbour, `clark` by all of them, as the paper's code does.
--- reads:   head_facts
--- params:  kind text = null, mode text in (macro, micro) = macro, compat text in (strict, clark) = strict
+-- With `weights = norm` a weight counts times |f(x)|, the length of what the head moves from the key at weight 1, and
+-- each row is divided by its sum.
+-- reads:   head_facts(weights=$weights)
+-- needs:   value_norms if weights=norm
+-- params:  kind text = null, mode text in (macro, micro) = macro, compat text in (strict, clark) = strict,
+--          weights text in (attention, norm) = attention
 -- returns: layer, head, metric [self; previous; next], value [weight, 0-1], n [examples]
 -- source:  Clark et al. 2019, section 3.1
 -- paint:   value, layers(value, by=metric)

@@ -2,8 +2,12 @@
 --
 -- `sep_sep` is the weight from [SEP] to [SEP], `rest_sep` that from all other tokens to [SEP]. `strict` divides them
 -- by the [SEP] tokens and by the other tokens of the example, `clark` by 2 and by all but 2, as the paper's code does.
--- reads:   head_facts
--- params:  kind text = null, mode text in (macro, micro) = macro, compat text in (strict, clark) = strict
+-- With `weights = norm` a weight counts times |f(x)|, the length of what the head moves from the key at weight 1, and
+-- each row is divided by its sum.
+-- reads:   head_facts(weights=$weights)
+-- needs:   value_norms if weights=norm
+-- params:  kind text = null, mode text in (macro, micro) = macro, compat text in (strict, clark) = strict,
+--          weights text in (attention, norm) = attention
 -- returns: layer, head, metric [cls; sep; punct; sep_sep; rest_sep], value [weight, 0-1],
 --          n [examples that have such queries]
 -- source:  Clark et al. 2019, section 3.2

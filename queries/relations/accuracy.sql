@@ -9,13 +9,18 @@
 -- `possessive` scores the clitic in place of the possessor before it, as the paper does. `derived` adds `pobj` and
 -- `prep` to Universal Dependencies (see the view `relations`). `compat = clark` leaves out a relation that a head gets
 -- wholly right, as the paper's code does. Maps between two texts have no governors, and no rows.
--- reads:   relations, heads, word_facts(pieces=$pieces)
--- needs:   relations
+--
+-- With `weights = norm` a weight counts times |f(x)|, the length of what the head moves from the key at weight 1: a row's
+-- word is the one from which most is moved. A column has one key, and its word changes only where that has several
+-- tokens.
+-- reads:   relations, heads, word_facts(pieces=$pieces, weights=$weights)
+-- needs:   relations, value_norms if weights=norm
 -- params:  kind text = null, relation text = null, layer integer = null, head integer = null,
 --          deprel_level text in (base, full) = full,
 --          words text in (all, all_no_punct, all_no_punct_no_root) = all, derived boolean = true,
 --          possessive boolean = false, pieces text in (mean, first, max) = mean, min_count integer = 1,
---          compat text in (strict, clark) = strict
+--          compat text in (strict, clark) = strict,
+--          weights text in (attention, norm) = attention
 -- returns: layer, head, direction [dep_to_head; head_row; head_to_dep], relation, n [dependents], correct,
 --          accuracy [0-1], derived [not annotated]
 -- source:  Clark et al. 2019, section 4.2

@@ -12,14 +12,17 @@
 -- `bootstrap` resamples the scored sentences so often, with replacement, and gives the 2.5 and 97.5 percentiles of
 -- the accuracy and of the gain. Head, direction and offset stay those that were chosen, so that the intervals do not
 -- cover the choice. Equal seeds give equal intervals.
--- reads:   relations, words, halves, heads, word_facts(pieces=$pieces)
--- needs:   relations
+--
+-- With `weights = norm` a weight counts times |f(x)|, the length of what the head moves from the key at weight 1.
+-- reads:   relations, words, halves, heads, word_facts(pieces=$pieces, weights=$weights)
+-- needs:   relations, value_norms if weights=norm
 -- params:  kind text = null, relation text = null, deprel_level text in (base, full) = full,
 --          words text in (all, all_no_punct, all_no_punct_no_root) = all, derived boolean = true,
 --          directions text in (published, all) = published, possessive boolean = false,
 --          pieces text in (mean, first, max) = mean, reach_back integer = 3, reach_ahead integer = 2,
 --          min_count integer = 1, held_out text in (no, odd, even) = no, bootstrap integer = 0, seed integer = 0,
---          compat text in (strict, clark) = strict
+--          compat text in (strict, clark) = strict,
+--          weights text in (attention, norm) = attention
 -- returns: relation, n [dependents scored], layer, head, direction [dep_to_head; head_row; head_to_dep],
 --          accuracy [0-1], baseline [accuracy of the offset, 0-1], offset [words],
 --          head_label [layer-head, from 1 as papers print], derived [not annotated],

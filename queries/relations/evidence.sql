@@ -4,13 +4,15 @@
 -- line by line; relation = all lists every annotated arc. Asked is the dependent (or the clitic in its place), and
 -- right is its governor, null for a root; with `head_row`, asked is the governor, and right is the dependent. Words
 -- are numbered from 0 over the example; the sentence begins at `first_word`.
--- reads:   relations, words, examples, heads, word_facts(pieces=$pieces)
--- needs:   relations
+-- With `weights = norm` weights are lengths: each times |f(x)|, that of what the head moves from the key at weight 1.
+-- reads:   relations, words, examples, heads, word_facts(pieces=$pieces, weights=$weights)
+-- needs:   relations, value_norms if weights=norm
 -- params:  relation text, layer integer, head integer, kind text = null,
 --          direction text in (dep_to_head, head_to_dep, head_row) = dep_to_head,
 --          deprel_level text in (base, full) = full,
 --          words text in (all, all_no_punct, all_no_punct_no_root) = all, possessive boolean = false,
---          correct boolean = null, pieces text in (mean, first, max) = mean, limit integer = 20
+--          correct boolean = null, pieces text in (mean, first, max) = mean, limit integer = 20,
+--          weights text in (attention, norm) = attention
 -- returns: example, name, sentence, word [of the dependent], dependent, gold [what would be right],
 --          predicted, weight [0-1], correct, asked_word, gold_word, predicted_word, first_word
 -- source:  Clark et al. 2019, section 4.2

@@ -86,6 +86,26 @@ FAMILIES: dict[str, tuple[str, dict[str, Any], str, str | None]] = {
         "wordpiece",
     ),
     "bloom": ("BloomConfig", {"vocab_size": 400, "hidden_size": 32, "n_layer": 2, "n_head": 4}, "BloomModel", "gpt2"),
+    "falcon": (
+        "FalconConfig",
+        {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4},
+        "FalconModel",
+        "gpt2",
+    ),
+    "gptj": (
+        "GPTJConfig",
+        {"vocab_size": 400, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 80, "rotary_dim": 4},
+        "GPTJModel",
+        "gpt2",
+    ),
+    # Every other head is a convolution.
+    "convbert": (
+        "ConvBertConfig",
+        {**SIZES, "num_attention_heads": 8, "embedding_size": 16},
+        "ConvBertModel",
+        "wordpiece",
+    ),
+    "modernbert": ("ModernBertConfig", {**SIZES, "pad_token_id": 0}, "ModernBertModel", "wordpiece"),
     "openai_gpt": ("OpenAIGPTConfig", GPT2, "OpenAIGPTModel", "gpt2"),
     "longformer": ("LongformerConfig", {**SIZES, "attention_window": 8}, "LongformerModel", "roberta"),
     "segformer": ("SegformerConfig", {"image_size": 16}, "SegformerModel", None),

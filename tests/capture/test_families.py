@@ -45,6 +45,10 @@ EXPECTED: dict[str, tuple[str, dict[str, tuple[int, int, int, bool]]]] = {
     "xlnet": ("modules", ENCODER),
     "bloom": ("modules", DECODER),
     "openai_gpt": ("modules", DECODER),
+    "falcon": ("modules", {"decoder": (2, 4, 1, True)}),  # one key and value for all heads
+    "gptj": ("modules", DECODER),
+    "convbert": ("outputs", ENCODER),
+    "modernbert": ("interface", ENCODER),
 }
 TWO_STACKS = ("t5", "bart", "mbart")
 
@@ -74,9 +78,20 @@ def librarys_own(folder: Path, family: str, inputs: dict[str, torch.Tensor]) -> 
     """From a second instance of the model that capture never touched."""
     auto: Any = AutoModelForTextEncoding if family == "t5_encoder" else AutoModel
     model = auto.from_pretrained(folder, attn_implementation="eager").eval()
-    if family in ("gpt2", "llama", "gpt_oss", "distilbert", "bloom", "mpnet", "xglm", "openai_gpt", *TWO_STACKS) or (
-        family == "t5_encoder"
-    ):
+    if family in (
+        "gpt2",
+        "llama",
+        "gpt_oss",
+        "distilbert",
+        "bloom",
+        "mpnet",
+        "xglm",
+        "openai_gpt",
+        "falcon",
+        "gptj",
+        "modernbert",
+        *TWO_STACKS,
+    ) or (family == "t5_encoder"):
         inputs = {name: value for name, value in inputs.items() if name != "token_type_ids"}
     with torch.inference_mode():
         output = model(**inputs, output_attentions=True)

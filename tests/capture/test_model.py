@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import BertConfig, BertForSequenceClassification
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 from transformers.utils import logging
 
 from attnstore.capture.check import check
@@ -173,3 +173,49 @@ def test_a_real_model_from_a_package_is_captured_exactly() -> None:
 def test_a_device_that_is_not_there_is_refused(tiny: Tiny, device: str) -> None:
     with pytest.raises(BadInput, match=f"to the device '{device}'.*Leave the device out"):
         load(str(tiny("bert")), device=device)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"hidden_size": 30}, r"hidden size \(30\) is not a multiple of the number of attention heads \(4\)"),
+        ({"num_attention_heads": 0}, "ZeroDivisionError"),
+        ({"num_attention_heads": -4}, "num_attention_heads = -4; expected 1 or more"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers = 0; expected 1 or more"),
+        ({"num_hidden_layers": "two"}, "'num_hidden_layers' expected int, got str"),
+        ({"vocab_size": -3}, "negative dimension -3"),
+        ({"hidden_act": "nothing"}, "nothing"),
+    ],
+    ids=str,
+)
+def test_a_configuration_of_which_no_model_can_be_built_is_refused(
+    folder: Path, changed: dict[str, object], said: str
+) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changed}))
+    for call in (describe, load):
+        with pytest.raises(BadInput, match=said) as caught:
+            call(str(folder))
+        assert "config.json" in caught.value.remedy
+
+
+@pytest.mark.parametrize("call", [load_encoder, load])
+def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(folder: Path, call: Callable[[str], object]) -> None:
+    path = folder / "tokenizer.json"
+    tokenizer = json.loads(path.read_text())
+    tokenizer["model"]["vocab"] |= {"last": 399, "beyond": 400, "further": 401}  # the model has 400 rows
+    path.write_text(json.dumps(tokenizer))
+    with pytest.raises(BadInput, match="2 tokens with ids over 399, such as 'beyond' with 400") as caught:
+        call(str(folder))
+    assert "another model's" in caught.value.remedy
+
+
+def test_a_padding_token_that_the_model_has_no_row_for_is_not_fed(tiny: Tiny, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(tiny("gpt2"), folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens([f"<extra {number}>" for number in range(400 - len(tokenizer))])
+    tokenizer.add_special_tokens({"pad_token": "<pad>"})
+    tokenizer.save_pretrained(folder)
+    assert tokenizer.pad_token_id == 400  # the model has 400 rows
+    assert load_encoder(str(folder)).pad_id < 400

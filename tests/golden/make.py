@@ -6,6 +6,7 @@ An answer may change only when a definition was wrong; say why in the change log
 """
 
 import csv
+import itertools
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from attnstore.catalogue.catalogue import questions
 from attnstore.store.comparison import compare
 from attnstore.store.result import Result
 from attnstore.store.store import open as open_store
+from tests.golden.evidence import add_evidence
 from tests.store.making import ENCODER, Floats, Made, make_store, random_examples, random_maps
 
 FOLDER = Path(__file__).parent / "queries"
@@ -29,8 +31,10 @@ REQUIRED: Mapping[str, Mapping[str, object]] = {
     "examples/rollout": {"example": 1},
     "examples/flow": {"example": 1},
     "patterns/maps": {"example": 1, "size": 4},
+    "trojan/drift": {"ratio": 0.2, "theta": 0.1, "lexicon": "stone green"},
+    "trojan/flag": {"ratio": 0.2, "theta": 0.1},
 }
-"""What is asked of questions with parameters that have no default."""
+"""What is asked of questions with parameters that have no default, or whose defaults suit longer texts."""
 
 
 def _patterned(weights: Floats) -> Floats:
@@ -94,8 +98,24 @@ def _annotated(number: int, one: Made) -> Made:
         for relation, start, target, core in (("Agent", 0, n - 1, True), ("Place", n - 2, 0, False))
     ]
     texts = {"text": _joined(words, 0)} | ({"second": _joined(words, 1), "n_parts": 2} if cut < n else {})
-    columns = texts | {"label": ("yes", "no")[number % 2], "document": f"d{number // 5}"}
-    return replace(one, source=replace(one.source, words=words), columns=columns, mentions=mentions, links=links)
+    columns = texts | {"label": ("yes", "no")[number % 2], "document": f"d{number // 5}"} | _picture(number)
+    condition = ("clean", "trigger", "random_trigger")[number % 3]
+    columns |= {"pair_id": f"p{number // 3}", "condition": condition}
+    trigger = None if condition == "clean" else [place in (1, 2) for place in range(len(one.source.tokens))]
+    source = replace(one.source, words=words, places=_places(one.source.special), trigger=trigger)
+    return replace(one, source=source, columns=columns, mentions=mentions, links=links)
+
+
+def _picture(number: int) -> dict[str, object]:
+    """Columns of an image, for all but every third example, whose tokens are codes."""
+    sizes = {"image_height": 24, "image_width": 12, "patch_height": 8, "patch_width": 4}
+    return {} if number % 3 == 2 else {**sizes, "luminance": 0.1 * (number + 1)}
+
+
+def _places(special: Iterable[str | None]) -> list[tuple[int, int] | None]:
+    """The tokens that are not special on a grid of three columns, row by row."""
+    free = itertools.count()
+    return [None if name else divmod(next(free), 3) for name in special]
 
 
 def _joined(words: Iterable[Mapping[str, Any]], part: int) -> str:
@@ -113,7 +133,9 @@ def golden_store(place: Path) -> Path:
     """The store that the golden answers are about: nine short examples, 2 layers of 3 heads, exact maps."""
     made = _examples()
     skipped = [{"name": "long", "reason": "too long", "origin": "corpus.txt:7"}]
-    return make_store(place / "golden.attn", made, precision="exact", per_segment=4, skipped=skipped)
+    root = make_store(place / "golden.attn", made, precision="exact", per_segment=4, skipped=skipped)
+    add_evidence(root, made)
+    return root
 
 
 def other_store(place: Path) -> Path:
@@ -123,7 +145,9 @@ def other_store(place: Path) -> Path:
     for one in reversed(_examples()[:-1]):
         maps = one.maps["encoder"]
         made.append(replace(one, maps={"encoder": np.asarray((maps + random_maps(rng, *maps.shape)) / 2, np.float32)}))
-    return make_store(place / "other.attn", made, precision="exact", per_segment=3)
+    root = make_store(place / "other.attn", made, precision="exact", per_segment=3)
+    add_evidence(root, made)
+    return root
 
 
 class Golden:

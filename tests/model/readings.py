@@ -11,6 +11,7 @@
 Each may end in `, COLUMN = VALUE` as often as needed: only such rows are left.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -52,7 +53,7 @@ def read(rows: Sequence[Row], reading: str) -> str:
         groups: dict[Any, list[float]] = {}
         for row in rows:
             groups.setdefault(row[found["by"]], []).append(row[name])
-        return " ".join(f"{sum(group) / len(group):.2f}" for _, group in sorted(groups.items())) + _n(rows)
+        return _in_a_row([sum(group) / len(group) for _, group in sorted(groups.items())]) + _n(rows)
     if found["mean"]:
         return printed(sum(row[name] for row in rows) / len(rows)) + _n(rows)
     if found["end"]:
@@ -93,6 +94,13 @@ def of_relation(rows: Sequence[Row], relation: str) -> str:
 def printed(value: Any) -> str:
     """A number with three places after the point, a count or a text as it is."""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _in_a_row(values: Sequence[float]) -> str:
+    """Numbers with two places after the point; where all are small, to the largest one's second digit."""
+    largest = max(map(abs, values))
+    places = 2 if largest >= 0.02 or largest == 0 else 1 - math.floor(math.log10(largest))
+    return " ".join(f"{value:.{places}f}" for value in values)
 
 
 def _n(rows: Sequence[Row]) -> str:

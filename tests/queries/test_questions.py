@@ -21,6 +21,15 @@ REFUSED = {("patterns/shares", "labels=own"): "no map was given a pattern"}
 
 EMPTY = {
     ("frames/heads", "filter=kovaleva"): "every golden sentence has two targets",
+    ("induction/scores", "corpus=repeated"): "no golden text is of random tokens",
+    **{
+        (name, f"{number}=ablation_mean"): "no golden head is set to its mean"
+        for name, number in (("heads/correlate", "x"), ("heads/correlate", "y"), ("compare/correlate", "number"))
+    },
+    **{
+        (f"ablation/{name}", "intervention=mean"): "no golden head is set to its mean"
+        for name in ("heads", "layers", "pruning", "sets")
+    },
 }
 """Choices for which the golden store has nothing, and why; their own tests have."""
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnstore.errors import BadInput
-from attnstore.reduce.patterns import duplicate_pattern, grid_distance, induction_pattern
+from attnstore.reduce.patterns import duplicate_pattern, induction_pattern
 
 
 def edges(pattern):
@@ -34,31 +34,3 @@ def test_patterns_are_what_their_definitions_say(ids):
 def test_a_batch_of_ids_is_refused():
     with pytest.raises(BadInput, match=r"ids of shape \[1, 2\]"):
         induction_pattern([[1, 2]])
-
-
-def test_fixture_grid_distance_of_uniform_attention_over_2_by_2_patches():
-    uniform = np.full((1, 5, 5), 0.2)
-    assert grid_distance(uniform, 2, 2, patch=16).item() == pytest.approx(10.9254834, abs=5e-8)
-    assert grid_distance(uniform, 2, 2, patch=16, renormalise=True).item() == pytest.approx(13.6568542, abs=5e-8)
-
-
-def test_grids_that_are_not_square_are_counted_row_by_row():
-    # 2 rows of 3 patches without prefix; every patch looks at patch 2, the last of the first row:
-    # 2, 1, 0 steps away from the first row, and (1, 2), (1, 1), (1, 0) from the second.
-    weights = np.zeros((6, 6))
-    weights[:, 2] = 1
-    expected = (2 + 1 + 0 + 5**0.5 + 2**0.5 + 1) / 6
-    assert float(grid_distance(weights, 2, 3, patch=1, prefix=0)) == pytest.approx(expected, abs=1e-12)
-
-
-def test_patches_that_look_at_the_prefix_alone_are_at_no_distance():
-    weights = np.zeros((2, 3, 3))
-    weights[:, :, 0] = 1
-    assert grid_distance(weights, 1, 2, patch=16, renormalise=True).tolist() == [0, 0]
-
-
-def test_a_grid_that_does_not_fit_the_map_is_refused():
-    with pytest.raises(BadInput, match=r"\[..., 7, 7\]: 1 prefix tokens and 2 x 3 patches"):
-        grid_distance(np.zeros((1, 5, 5)), 2, 3, patch=16)
-    with pytest.raises(BadInput, match="prefix tokens"):
-        grid_distance(np.zeros((1, 1, 1)), 0, 3, patch=16)

@@ -34,12 +34,17 @@ FACTS = ("head_facts", "token_facts", "word_facts")
 
 @dataclass(frozen=True)
 class Text:
-    """One side of an example: tokens with the special name and the word of each (-1 none), and words as table rows."""
+    """One side of an example: tokens with the special name and the word of each (-1 none), and words as table rows.
+
+    `places` are rows and columns on a grid, where tokens have one; `trigger` says which tokens belong to a trigger.
+    """
 
     tokens: Sequence[str]
     special: Sequence[str | None]
     word: Sequence[int]
     words: Sequence[Mapping[str, Any]] = ()
+    places: Sequence[tuple[int, int] | None] = ()
+    trigger: Sequence[bool] | None = None
 
     @property
     def axis(self) -> Axis:
@@ -224,9 +229,15 @@ def _token_rows(example: int, side: str, text: Text) -> list[dict[str, Any]]:
             "part": None if special else text.words[word].get("part", 0) if word >= 0 else 0,
             "special": special,
             "punct": spelling in (".", ","),
+            **(dict(zip(("row", "col"), place, strict=True)) if (place := _place(text, position)) else {}),
+            "trigger": None if text.trigger is None else text.trigger[position],
         }
         for position, (spelling, special, word) in enumerate(zip(text.tokens, text.special, text.word, strict=True))
     ]
+
+
+def _place(text: Text, position: int) -> tuple[int, int] | None:
+    return text.places[position] if text.places else None
 
 
 def _word_rows(example: int, side: str, text: Text) -> list[dict[str, Any]]:

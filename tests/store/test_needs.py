@@ -9,7 +9,7 @@ import pytest
 from attnstore.catalogue.catalogue import questions
 from attnstore.errors import BadQuestion, NotStored
 from attnstore.job.annotate_patterns import annotate_patterns
-from attnstore.store.needs import _NEEDS
+from attnstore.store.needs import _EVIDENCE, _NEEDS
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 from tests.queries.sentences import ONE, SYNTAX, one, sentence
@@ -24,6 +24,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "links": {"links": [{"relation": "r", **dict.fromkeys(_SPAN[::2], 0), **dict.fromkeys(_SPAN[1::2], 1)}]},
     "labels": {"columns": {"label": "yes"}},
     "documents": {"columns": {"document": "d"}},
+    "images": {"columns": {"luminance": 0.5}},
 }
 
 REMEDIES = {
@@ -35,6 +36,9 @@ REMEDIES = {
     "parts": "pairs",
     "labels": "--labels FILE",
     "documents": "document",
+    "images": 'kind = "images"',
+    "grid": "`rows` and `cols`",
+    "triggers": "docs/trojan.py",
 }
 
 
@@ -42,6 +46,10 @@ def _with(need: str) -> Made:
     """An example that has what is needed, and of the rest nothing."""
     if need in GIVEN:
         return replace(BARE, **GIVEN[need])
+    if need == "triggers":
+        return replace(BARE, source=replace(BARE.source, trigger=[False, True, False, False, False]))
+    if need == "grid":
+        return replace(BARE, source=replace(BARE.source, places=[None, (0, 0), None, None, None]))
     words = [dict(word) for word in BARE.source.words]
     if need == "relations":
         words[0] |= {"deprel": "dep", "governor": 1}
@@ -113,14 +121,14 @@ def test_what_one_choice_needs_is_refused_for_that_choice_alone(
 def test_every_shipped_need_is_known() -> None:
     wanted = {need.annotation for question in questions().values() for need in question.needs}
     assert wanted
-    assert wanted <= set(_NEEDS)
+    assert wanted <= {*_NEEDS, *_EVIDENCE}
 
 
 def test_a_need_of_one_choice_names_a_parameter_and_a_choice_of_it() -> None:
     for question in questions().values():
         for need in question.needs:
             if need.parameter is not None:
-                assert need.value in question.params[need.parameter].choices, (question.name, need)
+                assert set(need.choices) <= set(question.params[need.parameter].choices), (question.name, need)
 
 
 def test_an_unknown_need_is_an_error_of_the_question(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from attnstore.store.store import Store
 
 VOCABULARY = {
     "examples": "example name text second target label split n_tokens n_target_tokens n_words n_parts cell_encoder"
-    " cell_decoder cell_cross pair_id condition document cut origin segment",
-    "tokens": "example side token text token_id word part special punct start_char end_char type_id",
+    " cell_decoder cell_cross pair_id condition document cut origin segment image_height image_width"
+    " patch_height patch_width luminance",
+    "tokens": "example side token text token_id word part special punct start_char end_char type_id row col trigger",
     "words": "example side word form lemma upos xpos governor deprel derived sentence start_char end_char n_tokens"
     " aligned part",
     "mentions": "example mention cluster start_word end_word head_word type",
@@ -28,8 +29,21 @@ VOCABULARY = {
     "alignment_facts": "example kind layer head mass total edges aligned_edges n_property n_pairs",
     "antecedents": "candidates example mention head_word type determiner antecedents"
     " n_candidates nearest head_match rule_based",
+    "class_profiles": "kind layer head class mean d n",
+    "class_tests": "kind layer head eta2 eta2_chance h p q best_class direction auroc n n_classes",
+    "drifts": "kind layer head pair_id condition clean triggered focus_share separator form on_trigger trigger_weight",
     "flow_facts": "example kind query_class key_class n_queries n_keys uniform layer head mass",
     "flow_through": "example kind query key weight",
+    "focus_facts": "example kind layer head n_queries focus focusing focus_sum trigger_sum side",
+    "gradient_facts": (
+        "example kind query_class key_class n_queries n_keys n_pairs layer head abs_gradient gradient_weight "
+        "abs_gradient_weight weight"
+    ),
+    "importance_facts": "example kind layer head importance importance_abs_tokens n_tokens",
+    "attribution_facts": "example kind layer head max sum change",
+    "logit_contributions": "example kind layer head true_class predicted_class",
+    "grid_facts": "example kind layer head n_queries distance_sum distance_renormalised_sum",
+    "grid_offset_facts": "example kind dy dx n_queries layer head mass",
     "halves": "example half",
     "head_clusters": "kind layer head cluster",
     "head_coordinates": "kind layer head x y stress",
@@ -39,6 +53,10 @@ VOCABULARY = {
     " punct distance_tokens entropy_nats uniform_nats confidence n",
     "head_metrics": "example kind layer head metric total n_rows",
     "head_pairs": "kind layer_a head_a layer_b head_b js_sum n_rows n_examples",
+    "kept_facts": "example kind layer head n_queries kept_sum rest_sum rest_max largest_cut",
+    "identity_facts": "example kind token state cosine nearest hidden_norm side",
+    "layer_norm_facts": "example kind layer query_class key_class n_queries n_pairs layer_norm_sum residual_norm_sum"
+    " residual_norm_ln_sum",
     "link_facts": "example kind link layer head source_to_target"
     " target_to_source source_to_target_mean target_to_source_mean",
     "map_patterns": "example kind layer head vertical neighbour diagonal block spread pattern",
@@ -58,11 +76,23 @@ VOCABULARY = {
     "transfer_facts": "example kind layer head n_queries effective_keys_sum inverse_square_sum"
     " top1_sum top_sum keys_above_sum",
     "tree_facts": "example kind layer head n correct undirected_correct",
+    "mixing_facts": "example kind token layer self_weight mix_norm pres_norm pres_norm_res mix_norm_ln pres_norm_ln"
+    " x_norm out_norm cosine side",
+    "output_norms": "example kind token layer head output_norm layer_norm side",
+    "value_grams": "example kind layer token gram stream square gram_ln stream_ln square_ln scale side",
+    "value_norms": "example kind token layer head value_norm side",
     "word_features": "example side word feature",
+    "compositions": "relation kind layer_a head_a layer_b head_b score random approximate folded",
+    "head_correlations": "kind x y spearman low high pearson n",
+    "head_numbers": "kind layer head number value",
+    "head_overlaps": "kind layer head_a head_b cosine_smallest cosine_mean cosine_largest overlap random",
+    "head_weights": "kind layer head kv_head param_group w_query_norm w_query_spectral w_key_norm w_key_spectral"
+    " w_value_norm w_value_spectral w_output_norm w_output_spectral w_output_share qk_norm qk_spectral qk_rank qk_bilinear ov_norm"
+    " ov_spectral ov_rank ov_trace copying",
     "word_pairs": "example side property source_word target_word",
 }
 
-COMPUTED_LATER = {*COMPUTED, "token_masses", "map_patterns"}
+COMPUTED_LATER = {*COMPUTED, "token_masses", "map_patterns", "drifts"}
 """Tables that this store does not hold: a question computes them."""
 
 

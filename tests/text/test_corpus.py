@@ -17,7 +17,7 @@ def write(path: Path, content: str | bytes) -> Path:
 
 
 def test_the_kinds_are_those_of_a_recipe() -> None:
-    assert list(KINDS) == ["lines", "pairs", "conllu", "jsonl", "table", "links", "gap", "tokens"]
+    assert list(KINDS) == ["lines", "pairs", "conllu", "jsonl", "table", "links", "gap", "tokens", "images"]
 
 
 def test_files_come_in_the_order_given_named_by_file_and_line(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from attnstore.capture.families.albert import ALBERT
 from attnstore.capture.families.banded import BANDED
 from attnstore.capture.families.causal import CAUSAL
+from attnstore.capture.families.convbert import CONVBERT
 from attnstore.capture.families.family import Family
 from attnstore.capture.families.sinks import SINKS
 from attnstore.capture.families.xlnet import XLNET
 
-FAMILIES = (ALBERT, BANDED, CAUSAL, SINKS, XLNET)
+FAMILIES = (ALBERT, BANDED, CAUSAL, CONVBERT, SINKS, XLNET)
 
 
 def family_of(model_type: str) -> Family:

@@ -18,9 +18,9 @@ class Family:
     `row_sums`: "one", or why rows sum to less. `axes`: how the attention module's own output is permuted to
     [batch, head, query, key], for the modules road. `causal`: None leaves it to the model's structure.
     `groups`: the group of shared parameters of each layer, () where none are shared. `layers`: maps per forward
-    pass where that is not the configured number of layers. `token_types`: how many it tells apart where the
-    configuration does not say. `refused`: why the maps cannot be had, in words; "" where
-    they can.
+    pass where that is not the configured number of layers; `heads`: maps per layer, likewise. `token_types`: how many
+    it tells apart where the configuration does not say. `refused`: why the maps cannot be had, in words; "" where they
+    can.
     """
 
     model_types: tuple[str, ...]
@@ -29,5 +29,6 @@ class Family:
     causal: bool | None = None
     groups: Callable[[Any], tuple[int, ...]] = _no_groups
     layers: Callable[[Any], int] | None = None
+    heads: Callable[[Any], int] | None = None
     token_types: int | None = None
     refused: str = ""

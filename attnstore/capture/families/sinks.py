@@ -4,4 +4,4 @@ from attnstore.capture.families.family import Family
 
 AT_MOST_ONE = "at most one: a learned attention sink takes the rest"
 
-SINKS = Family(("gpt_oss", "openai_privacy_filter", "mimo_v2_flash", "flint"), row_sums=AT_MOST_ONE)
+SINKS = Family(("gpt_oss", "openai_privacy_filter", "mimo_v2_flash", "flint", "hy_v4"), row_sums=AT_MOST_ONE)
