@@ -55,7 +55,7 @@ test: $(VENV)/.installed-models
 
 # pytest exits with 5 where no test is marked slow.
 test-slow: $(VENV)/.installed-models
-	$(PYTEST) -m slow $(ARGS) || test $$? -eq 5
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m slow $(ARGS) || test $$? -eq 5
 
 test-all: test test-slow
 

@@ -16,7 +16,7 @@ def probe(model: str, device: str = "cpu") -> str:
     """
     # Of this kind, which reads no file, a model without a tokenizer of texts can be checked too: what it reads is of no
     # matter here.
-    value = {"corpus": {"kind": "repeated_random"}, "model": {"name": model}}
+    value = {"corpus": {"kind": "repeated_random", "length": 2}, "model": {"name": model}}
     source = ModelSource(Recipe.build(value), device)
     two_sided = any(kind.queries == "target" for kind in source.facts.kinds.values())
     sample = [_prepared(source, text, text if two_sided else None) for text in _TEXTS]

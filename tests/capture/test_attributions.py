@@ -101,6 +101,7 @@ HEAD = {"gpt2": "score", "vit": "classifier", "llama": "score"}
 @pytest.mark.parametrize("family", ["gpt2", "vit", "llama"])
 def test_contributions_and_the_other_parts_of_the_stream_add_up_to_the_logit(benches: Any, family: str) -> None:
     bench = benches(family, "classification")
+    bench.model.requires_grad_(False)
     reading = find_reading(bench.instrument)
     found = list(contributions(bench.instrument, reading, bench.task, bench.items, bench.inputs))
     # Everything else that is added to the stream, taken by hooks on modules that this test knows by name.

@@ -28,6 +28,7 @@ def ended(result: Any, status: int = 0) -> tuple[str, str]:
     return out, err
 
 
+@pytest.mark.slow
 def test_every_command_runs_as_a_process(tmp_path: Path) -> None:
     write_arrays(tmp_path, SENTENCES[:3])
     recipe, store, labels = write_recipe(tmp_path), tmp_path / "s.attn", tmp_path / "labels.csv"

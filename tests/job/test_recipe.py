@@ -57,6 +57,7 @@ def test_overrides_replace_single_keys(tmp_path: Path) -> None:
         (SMALLEST + '[keep]\nevidence = ["gradients"]', "without a task"),
         (SMALLEST + "[encode]\nmax_length = -1", "0 or more"),
         (SMALLEST + "[encode]\nmax_length = true", "a whole number"),
+        (SMALLEST.replace('path = "a.txt"', ""), r"no corpus\.path"),
         (SMALLEST + '[words]\nsource = "stanza"', "gold, none or spacy"),
         (SMALLEST + '[words]\nfeed = "joined_words"', "without words"),
         (SMALLEST.replace('"lines"', '"line"'), "one of lines, pairs"),

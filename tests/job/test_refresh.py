@@ -181,7 +181,7 @@ def test_word_facts_of_a_store_that_kept_none_follow_its_words(tmp_path: Path, a
         ("offset_facts", {"reach": -1}, BadInput, "reach"),
         ("rollout_facts", {}, BadInput, "about one example"),
         ("tree_facts", {"sample": 3}, BadInput, "no parameter 'sample'"),
-        ("flow_facts", {"classes": "colour"}, AttnStoreError, "special, upos or part"),
+        ("flow_facts", {"classes": "colour"}, AttnStoreError, "special, upos, part or kind"),
     ],
 )
 def test_what_cannot_be_refreshed_is_refused_and_nothing_changes(
@@ -218,7 +218,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("kind", ["killed", "disk full"])
+@pytest.mark.parametrize("kind", ["killed", pytest.param("disk full", marks=pytest.mark.slow)])
 def test_a_refresh_stopped_at_any_step_leaves_a_whole_store(kind: str, small: Path, tmp_path: Path) -> None:
     make = {"killed": Stop, "disk full": lambda: OSError(errno.ENOSPC, "no space left on device")}[kind]
     shutil.copytree(small, tmp_path / "counted.attn")

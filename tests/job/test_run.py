@@ -68,7 +68,10 @@ def count_steps(tmp_path: Path, corpus: Path) -> int:
     return seen[0]
 
 
-@pytest.mark.parametrize("kind", ["killed", "io error", "disk full"])
+@pytest.mark.parametrize(
+    "kind",
+    ["killed", pytest.param("io error", marks=pytest.mark.slow), pytest.param("disk full", marks=pytest.mark.slow)],
+)
 def test_a_run_stopped_at_any_step_resumes_to_the_same_bytes(tmp_path: Path, short_corpus: Path, kind: str) -> None:
     make = {
         "killed": Stop,

@@ -191,6 +191,7 @@ def long_corpus(tmp_path: Path) -> tuple[Path, int]:
     return folder / "c.jsonl", weights[0].nbytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "keys", [{}, {"keep__maps": "topk:16"}, {"keep__heads": [0, 2, 11]}], ids=["all", "topk", "heads"]
 )

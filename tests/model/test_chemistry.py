@@ -95,6 +95,7 @@ def cosines(before: Sequence[Floats], after: Sequence[Floats]) -> Floats:
     return np.mean(found, axis=(0, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "shape"), [(PRETRAINED, (12, 4)), (TUNED, (12, 4)), (CLASSIFIER, (12, 4)), (MAPPER, (12, 8))]
 )
@@ -111,6 +112,7 @@ def test_stored_maps_are_the_librarys_eager_maps_within_the_bound(
             assert (np.abs(found - expected) <= bound).all()
 
 
+@pytest.mark.slow
 def test_tuning_changes_the_last_layers_most(tmp_path: Path) -> None:
     with (
         store_of(tmp_path, PRETRAINED, REACTIONS) as before,

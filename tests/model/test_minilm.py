@@ -118,6 +118,7 @@ def test_the_sentences_behind_an_accuracy_are_as_many_as_it_says(gum: attnstore.
     assert sum(line["gold"] == line["predicted"] for line in evidence) == row["correct"]
 
 
+@pytest.mark.slow
 def test_surface_statistics_of_wikipedia_pairs_are_near_those_of_an_independent_implementation(
     data: Path, tmp_path: Path
 ) -> None:
@@ -152,6 +153,7 @@ def test_surface_statistics_of_wikipedia_pairs_are_near_those_of_an_independent_
         assert entropy == pytest.approx((3.87, 2.49, 2.45, 2.84, 2.79, 3.86), abs=0.1)
 
 
+@pytest.mark.slow
 def test_random_weights_know_no_relation(data: Path, tmp_path: Path) -> None:
     from attnstore.capture.locate import locate
 

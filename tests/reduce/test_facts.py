@@ -77,6 +77,7 @@ def test_results_do_not_share_memory(map_x):
     assert found.tokens["max"].base is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pieces", ["mean", "max"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_long_maps_need_little_memory(causal, pieces, axis_of):

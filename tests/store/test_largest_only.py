@@ -51,6 +51,7 @@ def answered_or_refused(store: Store, name: str, params: Mapping[str, Any]) -> l
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_question_has_the_answer_of_whole_maps_or_is_refused_with_what_to_do(
     pair: tuple[Store, Store], name: str

@@ -82,13 +82,22 @@ VOCABULARY = {
     "value_grams": "example kind layer token gram stream square gram_ln stream_ln square_ln scale side",
     "value_norms": "example kind token layer head value_norm side",
     "word_features": "example side word feature",
+    "example_scores": "head_set task example metric total n",
+    "head_effects": "kind layer head param_group intervention task metric value baseline delta harm n is_default",
+    "head_scores": "task metric intervention head_set value n seed",
+    "head_sets": "head_set task plan ranking metric step kept intervention size kind layer head kinds layers heads"
+    " param_groups",
+    "induction_facts": "example kind pattern n_queries n_pairs uniform uniform_total layer head weight total",
+    "mean_outputs": "kind layer head n mean_output",
+    "predictions": "head_set task example loss n gold predicted score logits",
+    "set_scores": "head_set task metric value n is_default",
     "compositions": "relation kind layer_a head_a layer_b head_b score random approximate folded",
     "head_correlations": "kind x y spearman low high pearson n",
     "head_numbers": "kind layer head number value",
     "head_overlaps": "kind layer head_a head_b cosine_smallest cosine_mean cosine_largest overlap random",
     "head_weights": "kind layer head kv_head param_group w_query_norm w_query_spectral w_key_norm w_key_spectral"
-    " w_value_norm w_value_spectral w_output_norm w_output_spectral w_output_share qk_norm qk_spectral qk_rank qk_bilinear ov_norm"
-    " ov_spectral ov_rank ov_trace copying",
+    " w_value_norm w_value_spectral w_output_norm w_output_spectral w_output_share qk_norm qk_spectral qk_rank"
+    " qk_bilinear ov_norm ov_spectral ov_rank ov_trace copying",
     "word_pairs": "example side property source_word target_word",
 }
 
