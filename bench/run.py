@@ -24,6 +24,7 @@ def main() -> None:
     step("The same without distances between heads", "ingest.py", "--distances", "none")
     step("Memory above the loaded model", "memory.py")
     step("Roads on which maps are taken", "architectures.py")
+    step("One head switched off, against a forward pass", "ablations.py")
     step("Distances between all heads of an example", "distances.py")
     recipes = HERE.parent / "ingest"
     data = Path(os.environ.get("ATTNSTORE_DATA") or HERE.parents[1] / "shared" / "data")

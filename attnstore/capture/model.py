@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -93,6 +93,9 @@ def load(
     model = read_weights(name, place, commit, config, device, head)
     facts = _facts(name, config, model, files)
     encoder = _encoder(name, place, commit, model, tokens, files) if facts.takes == "text" else None
+    if encoder is not None and head:
+        # Heads of decoders read the last token that is not this one.
+        model.config.get_text_config().pad_token_id = model.config.pad_token_id = encoder.pad_id
     return choose(model, facts, encoder)
 
 
@@ -134,7 +137,7 @@ def _check_ids(name: str, tokenizer: PreTrainedTokenizerBase, rows: int | None) 
     """Raises BadInput where texts may become tokens that the model has no row for; a look-up would fail in a run."""
     if rows is None:
         return
-    added = tokenizer.get_added_vocab()  # such as a padding token, which no text becomes
+    added: dict[str, int] = cast(Any, tokenizer).get_added_vocab()  # such as a padding token, which no text becomes
     beyond = {token: number for token, number in tokenizer.get_vocab().items() if number >= rows and token not in added}
     if beyond:
         first = min(beyond, key=beyond.__getitem__)

@@ -1,5 +1,6 @@
 """This file scores what a model with a task's head puts out, example by example, and gives the loss of each."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -112,11 +113,13 @@ class Classification:
         classes = [self.place(item) for item in batch]
         gold = torch.tensor([-100 if one is None else one for one in classes], device=logits.device)
         loss = functional.cross_entropy(logits, gold, reduction="none", ignore_index=-100)
-        has_label = gold >= 0
+        is_finite = logits.isfinite().all(-1)
+        counts = (gold >= 0) & is_finite
+        places = zip(logits.argmax(-1).tolist(), is_finite.tolist(), strict=True)
         return Scored(
-            torch.where(has_label, loss, torch.nan),
-            has_label.long(),
-            [self.names[place] for place in logits.argmax(-1).tolist()],
+            torch.where(counts, loss, torch.nan),
+            counts.long(),
+            [self.names[place] if known else None for place, known in places],
             logits=logits,
         )
 
@@ -161,9 +164,12 @@ def number_of(item: Item) -> float:
     if item.label is None:
         return float("nan")
     try:
-        return float(item.label)
+        number = float(item.label)
     except ValueError:
-        raise BadInput(f"scoring {item.name}", f"the label {item.label!r}", "a number") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise BadInput(f"scoring {item.name}", f"the label {item.label!r}", "a number")
+    return number
 
 
 class _OfTokens:

@@ -169,6 +169,7 @@ EVIDENCE_TABLES: dict[str, pa.Schema] = {
             _HEAD_SET,
             _TASK,
             _key("plan", _STR, "heads, layers, pruning, greedy or beam; a set of several plans has a row for each"),
+            column("series", _STR, "what tells several orders of pruning, and several searches, apart"),
             column("ranking", _STR, "how pruning ordered the heads: delta, importance or given"),
             column("metric", _STR, "what pruning by delta and the searches looked at"),
             column("step", _I32, "heads that are off, for pruning and searches"),

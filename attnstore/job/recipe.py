@@ -11,6 +11,7 @@ from attnstore.errors import BadInput
 from attnstore.job.recipe_keys import (
     CHOICES,
     NEED_A_TASK,
+    OF_ONE_PASS,
     TASKS,
     AblationKeys,
     CorpusKeys,
@@ -233,5 +234,8 @@ def _check_task(doing: str, recipe: Recipe) -> None:
     for name, least in (("steps", min(keys.steps, default=1)), ("width", keys.width), ("depth", keys.depth)):
         if least < 1:
             raise BadInput(doing, f"ablations.{name} holds {least}", "1 or more")
+    if kind == "similarity" and (unfit := [name for name in evidence if name in OF_ONE_PASS]):
+        found = f'keep.evidence = {unfit} with task.kind = "similarity"'
+        raise BadInput(doing, found, "evidence about single passes: a similarity feeds the texts of a pair apart")
     if evidence and recipe.corpus.kind == "arrays":
         raise BadInput(doing, f"keep.evidence = {list(evidence)}", "none: maps made elsewhere come without their model")

@@ -29,6 +29,9 @@ NEED_A_TASK = (
 )
 """Evidence about a loss or a score."""
 
+OF_ONE_PASS = ("gradients", "gradient_maps", "importance")
+"""Evidence that sets the tokens of an example beside those of one row of a pass."""
+
 CHOICES: dict[str, tuple[str, ...]] = {
     "corpus.kind": (
         "lines",

@@ -88,30 +88,44 @@ _NEEDS: Mapping[str, _Need] = {
 }
 
 
-def _evidence(name: str, table: str, expected: str) -> _Need:
-    remedy = (
-        "The model is needed: run the recipe of the store again, with "
-        f"--set 'keep.evidence=[\"{name}\"]', into the same store"
-    )
+def _evidence(name: str, table: str, expected: str, *, task: bool = False, more: str = "") -> _Need:
+    settings = f"--set 'keep.evidence=[\"{name}\"]'{more}" + (" and a [task]" if task else "")
+    remedy = f"The model is needed: run the recipe of the store again, with {settings}, into the same store"
     return _Need(f"stored.{table}", f"the store has no {name.replace('_', ' ')}", expected, remedy)
 
 
+def _plan(plan: str, there: str, expected: str) -> _Need:
+    more = f" --set 'ablations.plan=[\"{plan}\"]'"
+    need = _evidence("ablations", f"head_sets where {there}", expected, task=True, more=more)
+    return need._replace(found=f"the store has no ablations of the plan {plan}")
+
+
 _EVIDENCE: Mapping[str, _Need] = {
-    need: _evidence(name, need, expected)
-    for need, name, expected in (
-        ("mixing_facts", "mixing", "what layers mix into tokens"),
-        ("identity_facts", "mixing", "what layers mix into tokens"),
-        ("value_grams", "grams", "products of what heads move"),
-        ("value_norms", "value_norms", "lengths of what heads move"),
-        ("output_norms", "value_norms", "lengths of what heads add"),
-        ("head_weights", "weights", "numbers of the weights of each head"),
-        ("predictions", "predictions", "what the model predicts for each example"),
-        ("gradient_facts", "gradients", "gradients of the loss by the weights of maps"),
-        ("importance_facts", "importance", "gradients of the loss by gates on heads"),
-        ("attribution_facts", "integrated_gradients", "shares of weights in a class's logit"),
-        ("head_scores", "ablations", "scores of the task with heads switched off"),
-        ("logit_contributions", "logit_contributions", "what heads add to logits"),
-    )
+    **{
+        need: _evidence(name, need, expected)
+        for need, name, expected in (
+            ("mixing_facts", "mixing", "what layers mix into tokens"),
+            ("identity_facts", "mixing", "what layers mix into tokens"),
+            ("value_grams", "grams", "products of what heads move"),
+            ("value_norms", "value_norms", "lengths of what heads move"),
+            ("output_norms", "value_norms", "lengths of what heads add"),
+            ("head_weights", "weights", "numbers of the weights of each head"),
+        )
+    },
+    **{
+        need: _evidence(name, need, expected, task=True)
+        for need, name, expected in (
+            ("predictions", "predictions", "what the model predicts for each example"),
+            ("gradient_facts", "gradients", "gradients of the loss by the weights of maps"),
+            ("importance_facts", "importance", "gradients of the loss by gates on heads"),
+            ("attribution_facts", "integrated_gradients", "shares of weights in a class's logit"),
+            ("logit_contributions", "logit_contributions", "what heads add to logits"),
+        )
+    },
+    "ablated_heads": _plan("heads", "plan = 'heads'", "scores of the task with each head switched off"),
+    "ablated_layers": _plan("layers", "plan = 'layers'", "scores of the task with each layer switched off"),
+    "pruned_heads": _plan("pruning", "plan = 'pruning'", "scores of the task with more and more heads switched off"),
+    "searched_heads": _plan("greedy", "plan in ('greedy', 'beam')", "sets of heads that a search switched off"),
 }
 """What needs the model: the table that must have rows, the evidence that fills it, and what it holds."""
 

@@ -5,33 +5,40 @@
 -- is listed for each.
 --
 -- `delta` is value - baseline, the model as it is: what the task needs has a negative one, but for the loss a positive
--- one. `metric` null is the task's default, `intervention` null the first that was run; `zero` takes away what the head
+-- one. `metric` null is the task's default, `intervention` null the first of the three that was run; `zero` takes away what the head
 -- adds, `uniform` gives all real keys the same weight (Kovaleva et al.), `mean` puts in the mean output of the head: three
 -- different experiments. Metrics are those of the view set_scores.
 --
 -- `bootstrap` resamples the examples so often, with replacement, for the 2.5 and 97.5 percentiles of delta; equal seeds
 -- give equal intervals. Null for f1 of classes, matthews and correlations, which are no means over examples.
--- reads:   head_sets, set_scores, example_scores, examples
--- needs:   head_scores
+-- reads:   set_effects, paired_scores, head_sets, head_scores, examples
+-- needs:   searched_heads
 -- params:  plan text in (greedy, beam) = null, limit integer = 20, metric text = null, intervention text in (zero, uniform, mean) = null,
 --          bootstrap integer = 0, seed integer = 0
--- returns: task, metric, intervention, plan, k [heads that are off], head_set, kept, value, baseline,
+-- returns: task, metric, intervention, series [which search], k [heads that are off], head_set, kept, value, baseline,
 --          delta [value - baseline], n [examples or targets], delta_low [null without bootstrap], delta_high
 -- source:  Song's poster, on sets of heads
--- paint:   scatter(k, value, label=head_set, by=plan)
+-- paint:   scatter(k, value, label=head_set, by=series)
 with chosen as materialized (
-    select distinct
-        s.head_set, s.intervention, s.plan, s.step, s.kept,
-        v.task, v.metric, v.value, b.value as baseline, v.n
-    from head_sets as s
-    join set_scores as v using (head_set)
-    left join set_scores as b on b.head_set = 'none' and b.metric = v.metric
+    select distinct head_set, task, metric, intervention, plan, series, step, kept, value, baseline, delta, n
+    from set_effects
     where
-        s.plan in ('greedy', 'beam') and ($plan is null or s.plan = $plan)
-        and if($metric is null, v.is_default, v.metric = $metric)
-        and s.intervention = coalesce($intervention, (
-            select arg_min(intervention, list_position(['zero', 'uniform', 'mean'], intervention)) from head_sets
-        ))
+        plan in ('greedy', 'beam') and ($plan is null or plan = $plan)
+        and case
+            when $metric is null then is_default
+            when $metric in (select metric from head_scores) then metric = $metric
+            else error('metric: ' || (select string_agg(distinct metric, ', ' order by metric) from head_scores))
+        end
+        and case
+            when $intervention is null then true
+            when $intervention in (select intervention from head_sets where plan in ('greedy', 'beam'))
+                then intervention = $intervention
+            else error('intervention: one that the plan was run with')
+        end
+    -- Of the interventions that this plan was run with, the first.
+    qualify
+        list_position(['zero', 'uniform', 'mean'], intervention)
+        = min(list_position(['zero', 'uniform', 'mean'], intervention)) over ()
 ),
 draws as (
     select resample, example, count(*) as times
@@ -46,20 +53,14 @@ draws as (
     )
     group by resample, example
 ),
-differences as (  -- only of metrics that are means over examples
-    select s.head_set, s.example, s.total, s.n, b.total as baseline_total, b.n as baseline_n
-    from example_scores as s
-    join chosen as c using (head_set)
-    join example_scores as b on b.head_set = 'none' and b.example = s.example and b.metric = s.metric
-    where s.metric = c.metric
-),
 intervals as (
     select head_set, quantile_cont(delta, 0.025) as delta_low, quantile_cont(delta, 0.975) as delta_high
     from (
         select
             head_set, resample,
-            sum(times * total) / sum(times * n) - sum(times * baseline_total) / sum(times * baseline_n) as delta
-        from differences
+            sum(times * total) / sum(times * paired_scores.n) - sum(times * baseline_total) / sum(times * baseline_n) as delta
+        from paired_scores
+        join chosen using (head_set, metric)
         join draws using (example)
         group by head_set, resample
     )
@@ -67,9 +68,9 @@ intervals as (
     group by head_set
 )
 select
-    c.task, c.metric, c.intervention, c.plan, c.step as k, c.head_set, c.kept, c.value, c.baseline,
-    c.value - c.baseline as delta, c.n, i.delta_low, i.delta_high
+    c.task, c.metric, c.intervention, c.series, c.step as k, c.head_set, c.kept, c.value, c.baseline,
+    c.delta, c.n, i.delta_low, i.delta_high
 from chosen as c
 left join intervals as i using (head_set)
-order by if(c.metric = 'loss', -1, 1) * c.value desc nulls last, c.step, c.plan, c.head_set
+order by if(c.metric = 'loss', -1, 1) * c.value desc nulls last, c.step, c.series, c.head_set
 limit $limit

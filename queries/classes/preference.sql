@@ -12,7 +12,7 @@
 -- reads:   class_tests(statistic=$statistic, control=$control, permutations=$permutations, seed=$seed)
 -- needs:   labels, images if control=luminance, grid if statistic=grid_distance,
 --          output_norms if statistic=output_norm, logit_contributions if statistic=logit_contribution,
---          head_scores if statistic=ablation_loss
+--          ablated_heads if statistic=ablation_loss
 -- params:  kind text = null,
 --          statistic text in (cls_entropy, entropy, confidence, cls, distance, grid_distance, output_norm,
 --          logit_contribution, ablation_loss) = cls_entropy,

@@ -9,7 +9,7 @@
 -- needs:   head_weights if number in (w_query_norm, w_key_norm, w_value_norm, w_output_norm, w_output_share,
 --          w_output_spectral, qk_norm, qk_spectral, qk_rank, ov_norm, ov_spectral, ov_rank, copying),
 --          output_norms if number in (output_norm, output_share),
---          head_scores if number in (ablation_zero, ablation_uniform, ablation_mean),
+--          ablated_heads if number in (ablation_zero, ablation_uniform, ablation_mean),
 --          importance_facts if number in (importance, importance_tokens)
 -- params:  kind text = null,
 --          number text in (confidence, entropy, cls, sep, previous, next, self, distance, w_query_norm, w_key_norm,
@@ -27,7 +27,8 @@ with joined as (
     join (from b.head_numbers where kind = $kind and ($number is null or number = $number)) as b
         using (layer, head, number)
     where
-        a.value is not null
+        if($share > 0 and $share <= 1, true, error('share: over 0, at most 1'))
+        and a.value is not null
         and b.value is not null
         and (
             (select (layers, heads) from a.stored.kinds where kind = $kind)

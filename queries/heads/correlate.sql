@@ -11,10 +11,10 @@
 --          head_weights if y in (w_query_norm, w_key_norm, w_value_norm, w_output_norm, w_output_share,
 --          w_output_spectral, qk_norm, qk_spectral, qk_rank, ov_norm, ov_spectral, ov_rank, copying),
 --          output_norms if x in (output_norm, output_share),
---          head_scores if x in (ablation_zero, ablation_uniform, ablation_mean),
+--          ablated_heads if x in (ablation_zero, ablation_uniform, ablation_mean),
 --          importance_facts if x in (importance, importance_tokens),
 --          output_norms if y in (output_norm, output_share),
---          head_scores if y in (ablation_zero, ablation_uniform, ablation_mean),
+--          ablated_heads if y in (ablation_zero, ablation_uniform, ablation_mean),
 --          importance_facts if y in (importance, importance_tokens)
 -- params:  kind text = null,
 --          x text in (confidence, entropy, cls, sep, previous, next, self, distance, w_query_norm, w_key_norm,

@@ -4,7 +4,7 @@
 -- in `head_weights`: names with w_, qk_, ov_, and copying. output_norm: mean length of what the head adds to a token,
 -- each example counting the same; output_share: that as a share of the sum over the heads of the layer. ablation_zero,
 -- _uniform, _mean: what the task loses by its default metric when the head alone is switched off so, as `harm` in
--- `head_effects`; layers that share their parameters have none, since they lose a head together.
+-- `head_effects`; where layers share their parameters, a head is off in one layer alone.
 -- importance: mean over examples of |<output, gradient of the loss>| summed over tokens before the absolute value is
 -- taken; importance_tokens: the mean over tokens of the absolute value of each (Michel et al. 2019, paper and code).
 -- Another number is one more branch here, and a choice of heads/correlate and compare/correlate.

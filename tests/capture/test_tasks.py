@@ -64,8 +64,17 @@ def test_a_regression_is_scored_by_the_square_of_the_difference() -> None:
     assert scored.loss[0].item() == pytest.approx((float(found.logits[0]) - 0.5) ** 2, rel=1e-5)
     assert scored.loss[2].item() == pytest.approx((float(found.logits[2]) + 2) ** 2, rel=1e-5)
     assert scored.n.tolist() == [1, 0, 1]
-    with pytest.raises(BadInput, match="'warm'; expected a number"):
-        Regression().score(found, [item(0, [1, 2], "warm")] * 3, {})
+    for label in ("warm", "nan", "inf"):
+        with pytest.raises(BadInput, match=f"'{label}'; expected a number"):
+            Regression().gold(item(0, [1, 2], label))
+
+
+def test_a_classifier_that_gives_no_numbers_predicts_nothing() -> None:
+    found = output(2, 2)
+    found.logits[0, 1] = float("nan")
+    scored = Classification(["bad", "good"]).score(found, [item(0, [1, 2], "good"), item(1, [1, 2], "good")], {})
+    assert next(iter(scored.predicted)) is None
+    assert scored.n.tolist() == [0, 1]
 
 
 def test_a_masked_language_model_answers_for_every_plain_token_and_no_other() -> None:

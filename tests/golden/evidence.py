@@ -193,12 +193,12 @@ def _switched_off() -> list[dict[str, Any]]:
         plans += [("heads", how, [one], {}) for one in heads]
         plans += [("layers", how, [one for one in heads if one[0] == layer], {}) for layer in range(LAYERS)]
         plans += [
-            ("pruning", how, order[:k], {"ranking": ranking, "metric": "accuracy", "step": k})
+            ("pruning", how, order[:k], {"ranking": ranking, "series": ranking, "metric": "accuracy", "step": k})
             for ranking, order in orders.items()
             for k in (0, 1, 3)
         ]
         for plan in ("greedy", "beam"):
-            step: dict[str, Any] = {"metric": "accuracy", "step": 1}
+            step: dict[str, Any] = {"metric": "accuracy", "series": f"{plan} by accuracy", "step": 1}
             plans += [(plan, how, [one], step | {"kept": one == (1, 1)}) for one in heads]
     return [
         {
@@ -242,8 +242,10 @@ def _predictions(rng: np.random.Generator, made: Sequence[Made]) -> Rows:
 
 def _head_scores(rng: np.random.Generator, made: Sequence[Made]) -> Rows:
     """What questions compute from predictions anyway: no question reads the numbers."""
-    row = {"task": "classification", "metric": "accuracy", "intervention": "none", "head_set": "none", "value": 0.5}
-    return [pa.RecordBatch.from_pylist([row | {"n": 8, "seed": 0}], schema=EVIDENCE_TABLES["head_scores"])]
+    row = {"task": "classification", "intervention": "none", "head_set": "none", "value": 0.5, "n": 8, "seed": 0}
+    metrics = ("accuracy", "f1", "f1 no", "f1 yes", "loss", "matthews")
+    rows = [row | {"metric": metric} for metric in metrics]
+    return [pa.RecordBatch.from_pylist(rows, schema=EVIDENCE_TABLES["head_scores"])]
 
 
 EVIDENCE: dict[str, Callable[[np.random.Generator, Sequence[Made]], Rows]] = {

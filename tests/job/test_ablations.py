@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 import attnstore
-from attnstore.errors import BadInput
+from attnstore.errors import BadInput, NotStored
 from attnstore.format import names
 from attnstore.format.commit import published
 from attnstore.format.verify import verify
@@ -362,3 +362,24 @@ def test_a_plan_that_cannot_be_is_refused_before_the_model_is_run(
 def test_numbers_below_one_and_empty_lists_are_refused(corpus: Path, classifier: Path, key: str, value: Any) -> None:
     with pytest.raises(BadInput, match=f"ablations.{key}"):
         evidence_recipe(corpus, classifier, ("ablations",), "classification", **{f"ablations__{key}": value})
+
+
+def test_plans_that_are_added_later_stand_beside_each_other_and_none_hides_another(
+    tmp_path: Path, corpus: Path, classifier: Path
+) -> None:
+    store = tmp_path / "s.attn"
+    ingest(recipe(corpus, classifier, ["heads"], intervention=["uniform"]), store).close()
+    ingest(recipe(corpus, classifier, ["layers"]), store).close()
+    for order in (["0-0", "1-1"], ["1-0", "0-1"]):
+        ingest(recipe(corpus, classifier, ["pruning"], order=order, steps=[1, 2]), store).close()
+    with attnstore.open(store) as opened:
+        heads = list(opened.ask("ablation/heads"))
+        assert [(row["intervention"], row["layer"], row["head"]) for row in heads] == [
+            ("uniform", *one) for one in HEADS
+        ]
+        assert [row["intervention"] for row in opened.ask("ablation/layers")] == ["zero"] * 2
+        curves = [(row["series"], row["k"]) for row in opened.ask("ablation/pruning")]
+        assert curves == [(order, k) for order in ("0-0 1-1", "1-0 0-1") for k in (0, 1, 2)]
+        with pytest.raises(NotStored, match="no ablations of the plan greedy") as caught:
+            opened.ask("ablation/sets")
+        assert "ablations.plan" in caught.value.remedy

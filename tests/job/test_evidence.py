@@ -153,3 +153,34 @@ def test_a_label_that_is_no_class_is_refused_by_name(tmp_path: Path, corpus: Pat
 def test_an_architecture_whose_heads_cannot_be_told_apart_is_refused(tmp_path: Path, corpus: Path, tiny: Any) -> None:
     with pytest.raises(NotCaptured, match="move values"):
         ingest(evidence_recipe(corpus, tiny("xlnet"), ("value_norms",)), tmp_path / "s.attn")
+
+
+def test_a_decoder_is_scored_at_its_last_token_whatever_it_is_batched_with(tmp_path: Path, corpus: Path) -> None:
+    # The head looks for the last token that is not config.pad_token_id; the tokenizer has no padding token at all.
+    folder = task_model(tmp_path, "gpt2", "classification", pad_token_id=2)
+    ingest(evidence_recipe(corpus, folder, ("predictions",), "classification"), tmp_path / "s.attn").close()
+    found = {
+        row["name"]: row["logits"]
+        for row in rows(tmp_path / "s.attn", "from predictions join examples using (example)")
+    }
+    model = transformers.GPT2ForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    for name, text, _ in TEXTS:
+        with torch.inference_mode():
+            alone = model(**tokenizer(text, return_tensors="pt")).logits[0]
+        assert found[name] == pytest.approx(alone.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("evidence", ["gradients", "importance", "ablations"])
+def test_what_needs_labels_is_refused_where_no_example_has_one(tmp_path: Path, classifier: Path, evidence: str) -> None:
+    (tmp_path / "bare.jsonl").write_text('{"text": "the cat sat"}\n{"text": "rivers"}\n')
+    recipe = evidence_recipe(tmp_path / "bare.jsonl", classifier, (evidence,), "classification")
+    for _ in range(2):  # nothing that was published stands in the way of the refusal
+        with pytest.raises(BadInput, match="no example has a label"):
+            ingest(recipe, tmp_path / "s.attn")
+    assert published(tmp_path / "s.attn", names.ADDITIONS) == []
+
+
+def test_gradients_of_a_similarity_are_refused(corpus: Path, classifier: Path) -> None:
+    with pytest.raises(BadInput, match="feeds the texts of a pair apart"):
+        evidence_recipe(corpus, classifier, ("predictions", "gradients"), "similarity")

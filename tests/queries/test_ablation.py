@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnstore.errors import NotStored
+from attnstore.errors import AttnStoreError, NotStored
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 from tests.golden.make import golden_store
@@ -48,7 +48,6 @@ def test_every_metric_may_be_asked_for_and_the_loss_turns_the_sign_of_harm(store
     assert sorted(names) == ["accuracy", "f1", "f1 no", "f1 yes", "loss", "matthews"]
     for name in names:
         assert {row["metric"] for row in rows(store, "ablation/heads", metric=name)} == {name}
-    assert rows(store, "ablation/heads", metric="nothing") == []
     for row in store.sql("from head_effects").to_arrow().to_pylist():
         assert row["harm"] == (row["delta"] if row["metric"] == "loss" else -row["delta"])
 
@@ -104,8 +103,20 @@ def test_pruning_is_in_order_of_heads_and_searches_in_order_of_what_is_left(stor
     losses = [row["value"] for row in rows(store, "ablation/sets", metric="loss", limit=3)]
     assert len(losses) == 3
     assert losses == sorted(losses)
-    assert {row["plan"] for row in rows(store, "ablation/sets", plan="beam")} == {"beam"}
-    assert rows(store, "ablation/sets", intervention="mean") == []
+    assert {row["series"] for row in rows(store, "ablation/sets", plan="beam")} == {"beam by accuracy"}
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"metric": "bleu"}, "metric: accuracy, f1, f1 no, f1 yes, loss, matthews"),
+        ({"intervention": "mean"}, "intervention: one that"),
+    ],
+)
+def test_what_was_not_run_is_refused_and_no_empty_answer(store: Store, params: dict[str, str], message: str) -> None:
+    for question in ("heads", "layers", "pruning", "sets"):
+        with pytest.raises(AttnStoreError, match=message):
+            rows(store, f"ablation/{question}", **params)
 
 
 def test_a_store_without_ablations_is_refused_with_the_command_that_adds_them(tmp_path: Path) -> None:

@@ -85,11 +85,14 @@ VOCABULARY = {
     "example_scores": "head_set task example metric total n",
     "head_effects": "kind layer head param_group intervention task metric value baseline delta harm n is_default",
     "head_scores": "task metric intervention head_set value n seed",
-    "head_sets": "head_set task plan ranking metric step kept intervention size kind layer head kinds layers heads"
-    " param_groups",
+    "head_sets": "head_set task plan series ranking metric step kept intervention size kind layer head kinds layers"
+    " heads param_groups",
     "induction_facts": "example kind pattern n_queries n_pairs uniform uniform_total layer head weight total",
     "mean_outputs": "kind layer head n mean_output",
     "predictions": "head_set task example loss n gold predicted score logits",
+    "paired_scores": "head_set metric example total n baseline_total baseline_n",
+    "set_effects": "head_set plan series ranking step kept intervention size kind layer head param_groups task metric"
+    " value baseline delta n is_default",
     "set_scores": "head_set task metric value n is_default",
     "compositions": "relation kind layer_a head_a layer_b head_b score random approximate folded",
     "head_correlations": "kind x y spearman low high pearson n",

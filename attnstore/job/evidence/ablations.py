@@ -40,14 +40,6 @@ def check_ablations(lab: Lab) -> None:
     if keys.order == ("importance",) and "importance" not in lab.recipe.keep.evidence:
         remedy = 'Add "importance" to keep.evidence; what is there already is not computed again'
         raise BadInput('reading ablations.order = "importance"', "no importance", "heads with an importance", remedy)
-    gold = [lab.task.gold(item) for item in lab.every_item()] if lab.task.needs_labels else []
-    if lab.task.needs_labels and not any(one is not None for one in gold):
-        raise BadInput(
-            "scoring heads that are switched off",
-            "no example has a label",
-            f"labels for {lab.recipe.task.kind}",
-            "Name the column of the corpus: columns.label = …",
-        )
 
 
 def ablations(lab: Lab, there: Set[str]) -> Iterator[Part]:
@@ -172,8 +164,13 @@ class _Run:
         """The same without the counts."""
         return {text: {metric: value for metric, (value, _) in own.items()} for text, own in self.scores(sets).items()}
 
-    def recorded(self, plan: str, tried: Sequence[Tried], ranking: str | None = None) -> Iterator[Part]:
-        """The rows of head_sets of a plan, or of one step of it, and the scores of sets that have none yet."""
+    def recorded(
+        self, plan: str, tried: Sequence[Tried], ranking: str | None = None, series: str | None = None
+    ) -> Iterator[Part]:
+        """The rows of head_sets of a plan, or of one step of it, and the scores of sets that have none yet.
+
+        `series` tells several orders of pruning, and several searches, apart.
+        """
         first = tried[0][0]
         metric = self.metric if ranking == "delta" or plan in ("greedy", "beam") else None
         rows = [
@@ -181,6 +178,7 @@ class _Run:
                 **one.row(self.kinds),
                 "task": self.lab.recipe.task.kind,
                 "plan": plan,
+                "series": series,
                 "ranking": ranking,
                 "metric": metric,
                 "step": step,
@@ -225,9 +223,9 @@ class _Run:
             steps = sorted({0, *(self.keys.steps or every)})
             sets = [HeadSet.of(intervention, order[:step], self.kinds) for step in steps]
             yield from self.evaluated(sets)
-            yield from self.recorded(
-                "pruning", [(one, step, None) for one, step in zip(sets, steps, strict=True)], ranking
-            )
+            by = {"delta": f"delta of {self.metric}", "given": " ".join(self.keys.order)}.get(ranking, ranking)
+            tried: list[Tried] = [(one, step, None) for one, step in zip(sets, steps, strict=True)]
+            yield from self.recorded("pruning", tried, ranking, by)
 
     def _order(self, intervention: Intervention, ranking: str) -> list[Head]:
         """The heads in the order in which they are pruned."""
@@ -252,7 +250,8 @@ class _Run:
         heads = every_head(self.kinds)
         for intervention in self.keys.intervention:
             kept = [HeadSet.of(intervention, (), self.kinds)]
-            yield from self.recorded(plan, [(kept[0], 0, True)])
+            series = f"{plan} by {self.metric}" + (f", {width} wide" if plan == "beam" else "")
+            yield from self.recorded(plan, [(kept[0], 0, True)], series=series)
             for step in range(1, min(self.keys.depth, len(heads)) + 1):
                 grown = (
                     HeadSet.of(intervention, (*one.heads, head), self.kinds)
@@ -265,7 +264,7 @@ class _Run:
                 values = self.values(tried)
                 best = sorted(tried, key=lambda one: _worst_last(values.get(one.text, {}), self.metric))
                 kept = best[:width]
-                yield from self.recorded(plan, [(one, step, one in kept) for one in tried])
+                yield from self.recorded(plan, [(one, step, one in kept) for one in tried], series=series)
 
 
 def _worst_last(values: Values, metric: str) -> tuple[float, float]:

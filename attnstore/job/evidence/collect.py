@@ -39,6 +39,9 @@ def collect(root: Path, plan: Plan, recipe: Recipe, source: Source) -> None:
         return
     lab = Lab(root, recipe, plan, source)
     lab.check(list(islice((item for item in source.examples() if isinstance(item, Prepared)), 2)))
+    kinds = [EVIDENCE_KINDS[name] for name in wanted]
+    if any(kind.depends_on for kind in kinds):
+        lab.check_labels(needed=any(kind.needs_labels for kind in kinds))
     for name in wanted:
         if (check := EVIDENCE_KINDS[name].check) is not None:
             check(lab)

@@ -26,13 +26,15 @@ Parts = Callable[[Lab, Set[str]], Iterator[Part]]
 class EvidenceKind:
     """How one kind of evidence is made. `scope` is segment, store, or part for a plan of its own.
 
-    `depends_on` are the tables of the recipe that change what comes out, `needs` other kinds that come with it; `check`
-    raises what can be known before anything is run.
+    `depends_on` are the tables of the recipe that change what comes out, `needs_labels` says that nothing comes of a
+    corpus without any where the task has labels, `needs` names other kinds that come with it; `check` raises what else
+    can be known before anything is run.
     """
 
     scope: str
     parts: Parts
     depends_on: tuple[str, ...] = ()
+    needs_labels: bool = False
     needs: tuple[str, ...] = ()
     check: Callable[[Lab], None] | None = None
 
@@ -67,11 +69,11 @@ EVIDENCE_KINDS: dict[str, EvidenceKind] = {
     "mixing": EvidenceKind("segment", _of_segments(mixing)),
     "grams": EvidenceKind("segment", _of_segments(grams)),
     "predictions": EvidenceKind("segment", _of_segments(predictions), ("task",)),
-    "gradients": EvidenceKind("segment", _of_segments(gradients), ("task",)),
-    "gradient_maps": EvidenceKind("segment", _of_segments(gradient_maps), ("task",)),
+    "gradients": EvidenceKind("segment", _of_segments(gradients), ("task",), needs_labels=True),
+    "gradient_maps": EvidenceKind("segment", _of_segments(gradient_maps), ("task",), needs_labels=True),
     "integrated_gradients": EvidenceKind("segment", _of_segments(integrated_gradients), ("task",)),
-    "importance": EvidenceKind("segment", _of_segments(importance), ("task",)),
+    "importance": EvidenceKind("segment", _of_segments(importance), ("task",), needs_labels=True),
     "logit_contributions": EvidenceKind("segment", _logit_contributions, ("task",)),
-    "ablations": EvidenceKind("part", ablations, ("task",), ("predictions",), check_ablations),
+    "ablations": EvidenceKind("part", ablations, ("task",), True, ("predictions",), check_ablations),
 }
 """Every kind by its name in `[keep] evidence`, in the order in which they are made."""

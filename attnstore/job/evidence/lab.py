@@ -7,6 +7,7 @@ from attnstore.capture.check import compare
 from attnstore.capture.instrument import Inputs, Instrument, on_device
 from attnstore.capture.task_model import task_of
 from attnstore.capture.tasks import Item, Task
+from attnstore.errors import BadInput
 from attnstore.format.manifest import StoreInfo
 from attnstore.job.model_source import ModelSource
 from attnstore.job.plan import Plan
@@ -39,6 +40,19 @@ class Lab:
     def check(self, sample: Sequence[Prepared]) -> None:
         """Compare the maps with the library's own on at most two examples, as an ingest does."""
         compare(self.instrument.captor, self.source.inputs(sample))
+
+    def check_labels(self, *, needed: bool) -> None:
+        """BadInput for a label that does not fit the task, and where `needed` for a corpus without any."""
+        if self.task is None or not self.task.needs_labels:
+            return
+        gold = [self.task.gold(item) for item in self.every_item()]
+        if needed and not any(one is not None for one in gold):
+            raise BadInput(
+                f"scoring {self.recipe.model.name}",
+                "no example has a label",
+                f"labels for {self.recipe.task.kind}",
+                "Name the column of the corpus: columns.label = …",
+            )
 
     def placed(self, wanted: Sequence[int]) -> Iterator[tuple[int, list[Placed]]]:
         """The examples of each of these segments, in the order in which the segment holds their cells."""
