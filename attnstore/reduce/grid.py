@@ -60,6 +60,8 @@ def grid_offset_facts(
     if len({*zip(row.tolist(), col.tolist(), strict=True)}) < len(token):
         raise BadInput("measuring attention by steps on a grid", "two tokens at one place", "one at each")
     down, right = row - row[:, None], col - col[:, None]
+    # No step is longer than the grid, and the counts below are as large as the square of the reach.
+    reach = min(reach, max(int(np.abs(one).max(initial=0)) for one in (down, right)))
     near = (np.abs(down) <= reach) & (np.abs(right) <= reach) & frame.is_self
     side = 2 * reach + 1
     step = (down + reach) * side + right + reach

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnstore.errors import NotStored
+from attnstore.errors import AttnStoreError, NotStored
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 from tests.queries.sentences import ONE, one, pointing, sentence
@@ -199,3 +199,11 @@ def test_drift_and_flag_are_what_plain_loops_find(condition: str, tmp_path: Path
     assert (flag["drift_ratio"], flag["layer"], flag["head"]) == (pytest.approx(-value), layer, head)
     assert flag["flagged"] == (-value > 0.5)
     assert flag["n_drifting"] == len({item[1:3] for item in best if item[0] < -0.5})
+
+
+def test_two_clean_texts_of_one_pair_are_refused_and_not_counted_twice(tmp_path: Path) -> None:
+    (clean, triggered), (other, _) = pair(0, TO_SEP, TO_TRIGGER), pair(0, TO_DULL, TO_TRIGGER)
+    with store_of(tmp_path, [clean, triggered, replace(other, name="again")]) as store:
+        for question in ("trojan/drift", "trojan/flag"):
+            with pytest.raises(AttnStoreError, match="pair_id 0: one example of each condition"):
+                store.ask(question)

@@ -120,3 +120,10 @@ def test_two_tokens_at_one_place_and_a_negative_reach_are_refused(axis_of, rando
         grid_offset_facts(random_map(1, 3, 3), frame, {**rows, "col": np.array([0, 0])})
     with pytest.raises(BadInput, match="0 or more"):
         grid_offset_facts(random_map(1, 3, 3), frame, rows, reach=-1)
+
+
+def test_a_reach_beyond_the_grid_is_that_of_the_grid(axis_of, random_map):
+    weights, frame, rows = random_map(2, 7, 7), frame_of(axis_of, 7), placed(2, 3, (4, 8))
+    whole, beyond = (grid_offset_facts(weights, frame, rows, reach=reach) for reach in (2, 10**6))
+    for name, column in whole.items():
+        assert np.array_equal(beyond[name], column)
