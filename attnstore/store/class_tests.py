@@ -44,8 +44,6 @@ _SWITCHED_OFF = """
     )
 """
 
-_ROWS = {"output_norms": _AT_CLS, "predictions": _SWITCHED_OFF}
-
 STATISTICS = {
     name: Reading(
         table,

@@ -42,7 +42,9 @@ def _example(source: Source, line: int, record: Mapping[str, object]) -> Example
             nearest(key, record) or "Name the one that holds them: columns.image = …",
         )
     file = scalar(source, line, key, record[key]) or ""
-    named = {**record, "text": file}
+    # A store says nothing of the folders of whoever made it.
+    shown = Path(file).name if Path(file).is_absolute() else Path(file).as_posix()
+    named = {**record, "text": shown if file.strip() else file}
     chosen = picks(source, line, named, ("text", *FIELDS))
     example = to_example(source, line, named, chosen)
     if isinstance(example, Skipped):
@@ -51,5 +53,5 @@ def _example(source: Source, line: int, record: Mapping[str, object]) -> Example
     if not path.is_file():
         raise source.error(line, f"no file {path}", "an image, as seen from the table's folder")
     if example.name == source.name(line):
-        example = replace(example, name=str(PurePosixPath(Path(file).as_posix()).with_suffix("")))
+        example = replace(example, name=str(PurePosixPath(shown).with_suffix("")))
     return replace(example, image=path)

@@ -38,6 +38,13 @@ def test_a_table_names_files_beside_it_with_their_labels(tmp_path: Path) -> None
     ]
 
 
+def test_a_full_path_is_read_and_not_told(tmp_path: Path) -> None:
+    files(tmp_path, "far/one.png")
+    (tmp_path / "t.csv").write_text(f"image\n{tmp_path / 'far/one.png'}\n", encoding="utf-8")
+    (found,) = examples(tmp_path / "t.csv")
+    assert found == Example("one", "one.png", image=tmp_path / "far/one.png", where="t.csv:2")
+
+
 def test_columns_may_have_other_names(tmp_path: Path) -> None:
     files(tmp_path, "one.png")
     (tmp_path / "t.tsv").write_text("id\tpath\tclass\nfirst\tone.png\tcat\n", encoding="utf-8")
