@@ -22,6 +22,17 @@ settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a CUDA device where there is none."""
+    wanted = [item for item in items if item.get_closest_marker("gpu")]
+    if wanted:
+        import torch
+
+        if not torch.cuda.is_available():
+            for item in wanted:
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of real corpora; tests that need it are skipped where it is absent."""

@@ -54,8 +54,8 @@ def test_every_file_of_a_store_is_missed_where_it_is_gone_or_short(store: Path) 
         whole = path.read_bytes()
         for spoilt in (None, whole[: len(whole) // 2]):
             path.unlink() if spoilt is None else path.write_bytes(spoilt)
-            with pytest.raises(Damaged) as caught:
-                attnstore.open(store)
+            with pytest.raises(Damaged) as caught, attnstore.open(store) as opened:
+                opened.sql("from heads")
             assert str(path) in str(caught.value)
             assert "attnstore verify" in str(caught.value) or "Fetch the store again" in str(caught.value)
             assert verify(store), path
@@ -77,8 +77,8 @@ def test_the_files_of_two_stores_do_not_mix(store: Path, make_store: Callable[..
             shutil.copytree(other / part, place / part)
         else:
             shutil.copy(other / part, place / part)
-        with pytest.raises(Damaged) as caught:
-            attnstore.open(place)
+        with pytest.raises(Damaged) as caught, attnstore.open(place) as opened:
+            opened.sql("from heads")
         assert str(place) in str(caught.value), part
         assert verify(place), part
         before = content(place)

@@ -52,18 +52,25 @@ def is_norm(module: nn.Module) -> bool:
     return type(module).__name__.endswith("Norm")
 
 
-def trace(captor: Captor, inputs: Mapping[str, Tensor]) -> Trace:
-    """What a pass over `inputs` does; for small inputs, as all of it is held."""
+def trace(captor: Captor, inputs: Mapping[str, Tensor], *, stirred: bool = False) -> Trace:
+    """What a pass over `inputs` does; for small inputs, as all of it is held.
+
+    `stirred` adds waves to what each linear module gives, as large as that is, so that heads whose weights are zero
+    move something too; what is recorded is what the modules behind it get.
+    """
     found = Trace()
 
     def receive(kind: str, layer: int, weights: NDArray[np.float32]) -> None:
         found.maps.append(Taken(kind, layer, torch.from_numpy(weights), len(found.calls)))
 
     def record(path: str, norm: bool) -> Any:
-        def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Tensor | None:
             given = args[0] if args else next(iter(kwargs.values()), None)
             if isinstance(given, Tensor) and isinstance(output, Tensor):
-                found.calls.append(Call(module, path, norm, given.cpu(), output.cpu()))
+                handed_on = output + _waves(output) if stirred and not norm else output
+                found.calls.append(Call(module, path, norm, given.cpu(), handed_on.cpu()))
+                return handed_on
+            return None
 
         return hook
 
@@ -79,3 +86,10 @@ def trace(captor: Captor, inputs: Mapping[str, Tensor]) -> Trace:
         for one in hooks:
             one.remove()
     return found
+
+
+def _waves(output: Tensor) -> Tensor:
+    """Numbers of the same shape and size, arbitrary, but the same each time."""
+    size = output.abs().mean()
+    place = torch.arange(output.numel(), device=output.device, dtype=torch.float32)
+    return (place.square().sin() * torch.where(size > 0, size, 1.0)).reshape(output.shape).to(output.dtype)

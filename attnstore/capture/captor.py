@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from attnstore.capture.classes import n_types_of
+from attnstore.capture.device import Rounding, as_floats
 from attnstore.capture.encode import Encoder
 from attnstore.capture.facts import ModelFacts
 from attnstore.capture.handover import Complete, Handover, Receive, Shape
@@ -39,15 +40,16 @@ class Captor:
             raise BadInput(f"tokenizing for {self.facts.name}", "the model reads images", "a model that reads text")
         return self._encoder
 
-    def run(self, inputs: Mapping[str, Tensor], receive: Receive) -> None:
+    def run(self, inputs: Mapping[str, Tensor], receive: Receive, *, rounding: Rounding = as_floats) -> None:
         """One forward pass, dropout off; calls `receive(kind, layer, weights)` as each layer finishes.
 
         `weights` is a new float32 array [batch, head, query, key] on the CPU, one map per query head, padding
         included; it is not kept here, so that at most two layers are alive at once. Layers count from 0 within a
         kind; in a model with two stacks the decoder's and the cross maps take turns. What `receive` raises comes
-        through. Raises BadInput for an input the model does not take, NotCaptured if a layer is missing or misshapen.
+        through. `rounding` turns them into codes on the model's device. Raises BadInput for an input the model does not
+        take, NotCaptured if a layer is missing or misshapen.
         """
-        hand = Handover(self.facts.name, self._shapes(inputs), self.facts.kinds, receive)
+        hand = Handover(self.facts.name, self._shapes(inputs), self.facts.kinds, receive, rounding=rounding)
         with torch.inference_mode(), contextlib.suppress(Complete):
             self._road.forward(arguments(self.model, inputs), hand)
         hand.finish()

@@ -93,8 +93,16 @@ def find_circuits(captor: Captor) -> tuple[Circuit, ...]:
 
     Raises NotCaptured where the values of a layer's heads come from no linear module, or are not handed to one.
     """
+    try:
+        return _circuits(captor, stirred=False)
+    except NotCaptured:
+        # A pruned head, whose values are zero, gives nothing to tell its columns by.
+        return _circuits(captor, stirred=True)
+
+
+def _circuits(captor: Captor, *, stirred: bool) -> tuple[Circuit, ...]:
     inputs = probe_inputs(captor.model, captor.facts)
-    found = trace(captor, inputs)
+    found = trace(captor, inputs, stirred=stirred)
     circuits, start = [], 0
     for index, taken in enumerate(found.maps):
         # On some roads a map comes before its heads' output is projected, on others after.

@@ -1,17 +1,18 @@
 """This file takes each map of one forward pass, checks it, hands it over and lets it go."""
 
+from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Any
 
-import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnstore.capture.device import Copy, Rounding, as_floats
 from attnstore.capture.facts import KindFacts
 from attnstore.errors import NotCaptured
 
-Receive = Callable[[str, int, NDArray[np.float32]], None]
-"""Called with kind, layer and weights [batch, head, query, key] as each layer finishes."""
+Receive = Callable[[str, int, NDArray[Any]], None]
+"""Called with kind, layer and weights [batch, head, query, key] in float32, or their codes, as each layer finishes."""
 
 Shape = tuple[int, int, int, int]
 
@@ -38,9 +39,11 @@ class Handover:
         receive: Receive,
         *,
         to_the_end: bool = False,
+        rounding: Rounding = as_floats,
     ) -> None:
         self.shapes = shapes
-        self._to_the_end = to_the_end
+        self._to_the_end, self._rounding = to_the_end, rounding
+        self._travelling: deque[tuple[str, int, Copy]] = deque()
         self._doing = f"capturing the attention maps of {model}"
         self._expected = {kind: kinds[kind].layers for kind in shapes}
         self._taken = dict.fromkeys(shapes, 0)
@@ -62,13 +65,24 @@ class Handover:
                 "Heads that differ between layers and maps that are not one weight per key cannot be stored",
             )
         self._taken[kind] = layer + 1
-        # Off the device at once: the maps of all layers together need not fit there.
-        self._receive(kind, layer, weights.detach().to("cpu", torch.float32).contiguous().numpy())
+        # Off the device at once: the maps of all layers together need not fit there. The newest is not waited for, so
+        # that the device computes the next layer meanwhile.
+        self._travelling.append((kind, layer, Copy(self._rounding(weights.detach()))))
+        self._deliver(0 if self._travelling[-1][2].is_there or self._to_the_end else 1)
         if self._taken == self._expected and not self._to_the_end:
             raise Complete
 
+    def _deliver(self, left: int) -> None:
+        while len(self._travelling) > left:
+            kind, layer, copy = self._travelling.popleft()
+            self._receive(kind, layer, copy.wait())
+
     def finish(self) -> None:
-        """Raises NotCaptured unless every layer of every kind came; some models accept capture and give nothing."""
+        """Hands over what is still under way.
+
+        Raises NotCaptured unless every layer of every kind came; some models accept capture and give nothing.
+        """
+        self._deliver(0)
         if self._taken != self._expected:
             raise NotCaptured(
                 self._doing,

@@ -1,10 +1,10 @@
 """This file reads what a header declares: parameters, tables that are needed and columns that come back."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from attnstore.catalogue.header import Header, Token, tokens
 from attnstore.catalogue.values import DECLARABLE, Type, convert, written
@@ -40,6 +40,9 @@ NEEDS = (
     "head_weights",
     "predictions",
     "ablated_heads",
+    "ablated_zero",
+    "ablated_uniform",
+    "ablated_mean",
     "ablated_layers",
     "pruned_heads",
     "searched_heads",
@@ -55,18 +58,36 @@ texts. Evidence from the model: the tables of that name."""
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter of a question; `default` is REQUIRED where the caller must give a value."""
+    """A parameter of a question; `default` is REQUIRED where the caller must give a value.
+
+    `least` is the smallest value that a number may have, None where there is none.
+    """
 
     name: str
     type: Type
     default: object = REQUIRED
     choices: tuple[str, ...] = ()
+    least: float | None = None
 
     def __str__(self) -> str:
         kind = f"{self.type}: {', '.join(self.choices)}" if self.choices else self.type
+        kind += "" if self.least is None else f", {self.allowed}"
         return (
             f"{self.name} ({kind})" if self.default is REQUIRED else f"{self.name} = {written(self.default)} ({kind})"
         )
+
+    @property
+    def allowed(self) -> str:
+        """The values that it may have, in words; empty where all of the type are."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        return "" if self.least is None else f"{written(self.least)} or more"
+
+    def allows(self, value: object) -> bool:
+        """Whether a value of the parameter's type is one of its choices, and not too small."""
+        if self.choices:
+            return written(value) in self.choices
+        return self.least is None or not isinstance(value, int | float) or value >= self.least
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +112,7 @@ class Column:
 
 
 def parse_params(header: Header, path: Path) -> dict[str, Param]:
-    """The parameters of `params:` by name, in order: `name type [in (choice, ...)] [= default]`."""
+    """The parameters of `params:` by name, in order: `name type [in (choice, ...) | from least] [= default]`."""
     params: dict[str, Param] = {}
     for item in items(header, "params", path):
         reader = Reader(item, path)
@@ -101,21 +122,25 @@ def parse_params(header: Header, path: Path) -> dict[str, Param]:
         if kind is None:
             raise reader.error(type_token, f"one of the types {', '.join(DECLARABLE)}")
         choices: list[str] = []
+        least: float | None = None
         if reader.takes_word("in"):
             reader.mark("(")
             while not choices or reader.takes_mark(","):
                 choices.append(written(_value(reader.value(), kind, path)))
             reader.mark(")")
-        default: object = REQUIRED
+        elif kind in ("integer", "real") and reader.takes_word("from"):
+            least = cast("float", _value(reader.value(), kind, path))
+        param = Param(name_token.text, kind, REQUIRED, tuple(choices), least)
         if reader.takes_mark("="):
             token = reader.value()
             default = None if token.kind == "word" and token.text == "null" else _value(token, kind, path)
-            if choices and default is not None and written(default) not in choices:
-                raise reader.error(token, f"one of the choices {', '.join(choices)}")
+            if default is not None and not param.allows(default):
+                raise reader.error(token, param.allowed)
+            param = replace(param, default=default)
         reader.end()
-        if name_token.text in params or not name_token.text.isidentifier():
+        if param.name in params or not param.name.isidentifier():
             raise reader.error(name_token, "a new parameter's name")
-        params[name_token.text] = Param(name_token.text, kind, default, tuple(choices))
+        params[param.name] = param
     return params
 
 

@@ -18,6 +18,9 @@ COMMANDS = {
     "demo": "Run a small model over a small corpus and look at the answers.",
     "estimate": "Say what an ingest would store and need, without running the model.",
     "ingest": "Run a recipe: a corpus goes in, a store comes out.",
+    "plan": "Cut an ingest into segments that any scheduler can run.",
+    "run": "Build a part of a planned store.",
+    "finish": "Make a planned store readable once all its segments are there.",
     "annotate": "Add or replace words, labels, mentions or links of a store, without the model.",
     "refresh": "Compute facts anew from the stored maps and keep them, without the model.",
     "info": "Say what a store holds.",
@@ -32,7 +35,7 @@ COMMANDS = {
 }
 """Every command in help order. A command's module is loaded when it runs, so that none waits for another's imports."""
 
-WRITING = ("demo", "ingest", "annotate", "refresh")
+WRITING = ("demo", "ingest", "plan", "run", "finish", "annotate", "refresh")
 """Commands that tidy up when they are interrupted; the others end at once."""
 
 

@@ -24,8 +24,9 @@ def command(recipe: Path, store: Path | None, settings: tuple[str, ...], form: s
     """
     import pyarrow as pa
 
+    from attnstore.job.begin import check_space
     from attnstore.job.recipe import Recipe, parse_overrides
-    from attnstore.job.run import check_space, estimate
+    from attnstore.job.run import estimate
 
     plan = estimate(Recipe.read(recipe, parse_overrides(settings)))
     row = {

@@ -73,6 +73,24 @@ def settings(command: Command) -> Command:
     return option(command)
 
 
+device_option = click.option("--device", default="cpu", show_default=True, help="Where the model runs, such as cuda.")
+
+
+def sharing(command: Command) -> Command:
+    """`--workers` and `--ray`, for every command whose work can be shared."""
+    for option in (
+        click.option("--ray", metavar="ADDRESS", help="Share the work among actors on this Ray cluster."),
+        click.option(
+            "--workers",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Share the work among N processes, or N actors on Ray.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 where_option = click.option(
     "--where", metavar="SQL", help="Only examples for which this holds: a condition on the columns of examples."
 )

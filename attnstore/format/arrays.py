@@ -7,7 +7,8 @@ once: 100 MB and more for each layer in hand, against one chunk for each head he
 
 import hashlib
 import os
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from io import BufferedWriter
@@ -29,6 +30,9 @@ SHARD_CELLS = 2**22
 SHARD_BYTES = 256 * 2**20
 SEGMENT_BYTES = 512 * 2**20
 """Raw bytes of maps at which a segment closes; a larger example is a segment of its own."""
+
+Each = Callable[..., Iterable[Any]]
+"""`map`, or that of a pool of threads."""
 
 _ABSENT = np.iinfo(np.uint64).max
 
@@ -63,24 +67,47 @@ class ArraySpec:
 def _compressors(dtype: str) -> list[Any]:
     # The checksum of zstd is checked by every reader on whole and partial reads; crc32c as an inner
     # codec is not (zarrs, partial reads).
-    tail = ZstdCodec(level=1, checksum=True)
-    if dtype == "uint8":
-        return [tail]
-    return [BloscCodec(cname="zstd", clevel=3, shuffle="bitshuffle", typesize=np.dtype(dtype).itemsize), tail]
+    tail, size = ZstdCodec(level=1, checksum=True), np.dtype(dtype).itemsize
+    return [tail] if size == 1 else [BloscCodec(cname="zstd", clevel=1, shuffle="shuffle", typesize=size), tail]
 
 
 def _encode(codes: Codes) -> bytes:
     data: Any = np.ascontiguousarray(codes)
     if data.dtype.itemsize > 1:
-        data = numcodecs.Blosc("zstd", 3, numcodecs.Blosc.BITSHUFFLE).encode(data)
+        data = _blosc(data)
     return bytes(numcodecs.Zstd(level=1, checksum=True).encode(data))
+
+
+_BLOSC_SHUFFLED_ZSTD = 0x81
+_LEAST_SPLIT = 128
+"""Items below which Blosc's decoder takes the bytes of a block for one stream."""
+
+
+def _blosc(codes: NDArray[Any]) -> bytes:
+    """A Blosc buffer of one block, with a zstd stream for each byte of the items.
+
+    Blosc's own encoder hands all bytes of a block to zstd together, and one Huffman table has to serve both the
+    exponents and the last digits. Its decoder knows either layout.
+    """
+    size, n = codes.dtype.itemsize, codes.size
+    if n < _LEAST_SPLIT:
+        return bytes(numcodecs.Blosc("zstd", 1, numcodecs.Blosc.SHUFFLE).encode(codes))
+    zstd, streams = numcodecs.Zstd(level=1), []
+    bits = codes.view(f"<u{size}")
+    for place in range(size):
+        plain = (bits >> (8 * place) if place else bits).astype(np.uint8)
+        packed = zstd.encode(plain)
+        streams.append(packed if len(packed) < n else plain.tobytes())
+    body = b"".join(len(stream).to_bytes(4, "little") + stream for stream in streams)
+    sizes = (size * n, size * n, 20 + len(body), 20)  # of the items, of a block, of the buffer; where the block begins
+    return struct.pack("<4B4I", 2, 1, _BLOSC_SHUFFLED_ZSTD, size, *sizes) + body
 
 
 class _LayerWriter:
     """Appends the cells of one layer, all heads together, in run order."""
 
-    def __init__(self, folder: Path, spec: ArraySpec) -> None:
-        self.folder, self.spec = folder, spec
+    def __init__(self, folder: Path, spec: ArraySpec, each: Each) -> None:
+        self.folder, self.spec, self.each = folder, spec, each
         self.heads = tuple(range(spec.heads)) if spec.kept_heads is None else spec.kept_heads
         self.buffer = np.full((len(self.heads), spec.chunk), spec.fill, spec.dtype)
         self.filled = 0  # cells of the open chunk
@@ -110,8 +137,7 @@ class _LayerWriter:
             self.file = (self.folder / str(chunk // per_shard)).open("xb")
             self.index = np.full((self.spec.heads, per_shard, 2), _ABSENT, np.uint64)
             self.digest, self.crc = hashlib.sha256(), 0
-        for row, head in enumerate(self.heads):
-            data = _encode(self.buffer[row])
+        for head, data in zip(self.heads, self.each(_encode, self.buffer), strict=True):
             self.index[head, chunk % per_shard] = (self.file.tell(), len(data))
             self._put(self.file, data)
         self.buffer[:] = self.spec.fill
@@ -151,10 +177,11 @@ class _LayerWriter:
 class MapsWriter:
     """Writes `maps.zarr` of one segment: a group with one array for each name in `specs`.
 
-    Holds one inner chunk for every layer and head; everything else is on disk already.
+    Holds one inner chunk for every layer and head; everything else is on disk already. `each` compresses the heads of a
+    chunk, one after the other or, as the `map` of a pool, beside each other.
     """
 
-    def __init__(self, path: Path, specs: Mapping[str, ArraySpec]) -> None:
+    def __init__(self, path: Path, specs: Mapping[str, ArraySpec], each: Each = map) -> None:
         self.path, self.specs = path, dict(specs)
         group = zarr.create_group(path, zarr_format=3)
         self._layers: dict[tuple[str, int], _LayerWriter] = {}
@@ -175,7 +202,7 @@ class MapsWriter:
                 },
             )
             for layer in range(spec.layers) if spec.kept_layers is None else spec.kept_layers:
-                self._layers[name, layer] = _LayerWriter(path / name / "c" / str(layer) / "0", spec)
+                self._layers[name, layer] = _LayerWriter(path / name / "c" / str(layer) / "0", spec, each)
 
     def keeps(self, name: str, layer: int) -> bool:
         """Whether this layer of the array is written."""

@@ -118,8 +118,8 @@ def published(root: Path, folder: str) -> list[str]:
         return []
     manifest = names.SEGMENT if folder == names.SEGMENTS else names.ADDITION
     is_name = names.is_segment_name if folder == names.SEGMENTS else names.is_identifier
-    found = (path.name for path in place.iterdir() if is_name(path.name))
-    return sorted(name for name in found if (place / name / manifest).is_file())
+    # Names and not Paths: a large store has thousands, and a run lists them again and again.
+    return sorted(name for name in os.listdir(place) if is_name(name) and os.path.isfile(f"{place}/{name}/{manifest}"))
 
 
 def in_work(root: Path, folder: str) -> set[str]:
@@ -127,7 +127,7 @@ def in_work(root: Path, folder: str) -> set[str]:
     place = root / folder
     if not place.is_dir():
         return set()
-    staged = (path.name for path in place.iterdir() if path.name.startswith(names.STAGING))
+    staged = (name for name in os.listdir(place) if name.startswith(names.STAGING))
     return {name.removeprefix(names.STAGING).rpartition("-")[0] for name in staged}
 
 
@@ -136,7 +136,7 @@ def snapshots(root: Path) -> list[int]:
     place = root / names.SNAPSHOTS
     if not place.is_dir():
         return []
-    return sorted(number for path in place.iterdir() if (number := names.snapshot_number(path.name)) is not None)
+    return sorted(number for name in os.listdir(place) if (number := names.snapshot_number(name)) is not None)
 
 
 def latest(root: Path, number: int | None = None) -> Snapshot:

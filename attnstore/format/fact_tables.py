@@ -227,6 +227,28 @@ MADE: dict[str, pa.Schema] = {
             column("n", pa.int64(), "heads"),
         ]
     ),
+    "set_intervals": pa.schema(
+        [
+            _key("head_set", _STR, "set of heads that is off"),
+            _key("metric", _STR, "metric that is a mean over examples"),
+            column("delta_low", _F64, "2.5 percentile of value - baseline over draws of the examples"),
+            column("delta_high", _F64, "97.5 percentile"),
+        ]
+    ),
+    "row_errors": _made(
+        _LAYER,
+        _HEAD,
+        column("largest_error", _F64, "largest difference of a stored row's sum from 1"),
+        column("mean_error", _F64, "mean of it over rows"),
+        column("n", pa.int64(), "rows"),
+    ),
+    "rounding_errors": _made(
+        _LAYER,
+        _HEAD,
+        column("largest_difference", _F64, "largest difference of a row's largest stored weight from its fact"),
+        column("mean_difference", _F64, "mean of it over rows"),
+        column("n", pa.int64(), "rows"),
+    ),
     "class_tests": _made(
         _LAYER,
         _HEAD,

@@ -1,5 +1,6 @@
 """This file reads and writes the JSON manifests of a store: store.json, segment.json, addition.json, snapshots."""
 
+import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
@@ -9,6 +10,8 @@ from typing import Any
 from attnstore.errors import Damaged, NotAStore, UnsupportedFormat
 from attnstore.format import names
 from attnstore.format.version import READS_MAJOR
+
+FETCH = "Fetch the store again, or run: attnstore verify"
 
 JSON_BYTES = 64 * 2**20
 """No manifest is larger; a bigger one is refused unread."""
@@ -126,15 +129,18 @@ def dumps(value: object) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def load(path: Path) -> Any:
-    """The JSON value in a regular file; Damaged where there is none or it does not parse."""
+def load(path: Path, sha256: str | None = None) -> Any:
+    """The JSON value in a regular file; Damaged where there is none, it has another sha256, or it does not parse."""
     doing = f"reading {path}"
     if path.is_symlink() or not path.is_file():
         raise Damaged(doing, "no regular file there", remedy="Fetch the store again")
     if path.stat().st_size > JSON_BYTES:
         raise Damaged(doing, f"{path.stat().st_size} bytes", f"{JSON_BYTES} at most")
+    text = path.read_bytes()
+    if sha256 is not None and (found := hashlib.sha256(text).hexdigest()) != sha256:
+        raise Damaged(doing, f"sha256 {found[:16]}…", f"{sha256[:16]}…", FETCH)
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Damaged(doing, f"no valid JSON ({error})", remedy="Fetch the store again") from error
 
@@ -186,10 +192,13 @@ def unit_to_json(unit: Unit) -> bytes:
     return dumps({"id": unit.id, "facts": unit.facts, "rows": unit.rows, "files": [asdict(f) for f in unit.files]})
 
 
-def read_unit(root: Path, folder: str) -> Unit:
-    """The manifest of the segment or addition in `root/folder`; its file names are checked to stay inside it."""
+def read_unit(root: Path, folder: str, sha256: str | None = None) -> Unit:
+    """The manifest of the segment or addition in `root/folder`; its file names are checked to stay inside it.
+
+    Damaged for a manifest that is malformed, or has not the `sha256` that a snapshot lists.
+    """
     path = root / folder / (names.SEGMENT if folder.startswith(f"{names.SEGMENTS}/") else names.ADDITION)
-    value = load(path)
+    value = load(path, sha256)
     with _reading(path):
         files = tuple(File(str(f["path"]), int(f["bytes"]), str(f["sha256"]), str(f["crc32c"])) for f in value["files"])
         unit = Unit(str(value["id"]), folder, dict(value["facts"]), dict(value["rows"]), files)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnstore.errors import BadInput
+from attnstore.format.compiled import compiled_graded, is_compiling
 
 Floats = NDArray[np.float32]
 Codes = NDArray[np.generic]
@@ -34,28 +35,56 @@ class Precision:
         return np.dtype(self.dtype).itemsize
 
 
+_BLOCK = 1 << 16
+"""Weights that are rounded at a time: what lies between the steps stays in the processor's cache (2.2 ns a weight; 5.4
+in blocks of a megabyte)."""
+
+_MAGIC = (77 << 23) | 0x400000
+"""77 = -63 - 10 + 23 + 127: half of frexp's bias for the exponent, 10 for the step, the bits of a fraction, float32's
+bias. The lower bits are those of 1.5."""
+
+
 def _graded(weights: Floats) -> Codes:
+    flat = np.ascontiguousarray(weights, np.float32).reshape(-1)
+    codes = np.empty(flat.size, np.uint16)
+    bits, value = np.empty(min(_BLOCK, flat.size), np.int32), np.empty(min(_BLOCK, flat.size), np.float32)
+    for start in range(0, flat.size, _BLOCK):
+        part = flat[start : start + _BLOCK]
+        codes[start : start + _BLOCK] = _graded_block(part, bits[: part.size], value[: part.size])
+    return codes.view(np.float16).reshape(weights.shape)
+
+
+def _graded_block(weights: Floats, bits: NDArray[np.int32], value: Floats) -> NDArray[np.int32]:
     # step = 2^(floor(e/2) - 10), e the exponent that frexp gives. Adding and subtracting
     # 1.5 * 2^23 * step rounds to the nearest multiple of the step (ties to even) in float32.
-    weights = np.ascontiguousarray(weights, np.float32)
-    exponent = (weights.view(np.int32) >> 23) - 126
-    exponent >>= 1
-    exponent += 140  # - 10 for the step, + 23 for the fraction, + 127 for the bias
-    exponent <<= 23
-    exponent |= 0x400000
-    magic = exponent.view(np.float32)
-    return _halves((weights + magic) - magic)
+    np.right_shift(weights.view(np.int32), 24, out=bits)
+    np.left_shift(bits, 23, out=bits)
+    np.add(bits, _MAGIC, out=bits)
+    magic = bits.view(np.float32)
+    np.add(weights, magic, out=value)
+    np.subtract(value, magic, out=value)
+    return _halves(value, bits)
 
 
-def _halves(values: Floats) -> Codes:
-    """`values`, each a float16 number in 0-1, as float16: NumPy's own cast is slow on those below 2^-14."""
-    bits = values.view(np.int32) >> 13
-    bits -= 112 << 10  # the bias of the exponent: 127 - 15
+def _halves(value: Floats, bits: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The bits as float16 of `value`, each a float16 number in 0-1; both are overwritten.
+
+    NumPy's own cast is slow on numbers below 2^-14.
+    """
+    np.right_shift(value.view(np.int32), 13, out=bits)
+    np.subtract(bits, 112 << 10, out=bits)  # the bias of the exponent: 127 - 15
     # Below 2^-14 a half counts steps of 2^-24, which are the last bits of a float in 0.5-1.
-    small = (values + np.float32(0.5)).view(np.int32)
-    small -= 0x3F000000
-    np.copyto(bits, small, where=values < np.float32(2.0**-14))
-    return bits.astype(np.uint16).view(np.float16)
+    is_small = value < np.float32(2.0**-14)
+    np.add(value, np.float32(0.5), out=value)
+    np.copyto(bits, value.view(np.int32) - 0x3F000000, where=is_small)
+    return bits
+
+
+def _compiled_graded(weights: Floats) -> Codes:
+    flat = np.ascontiguousarray(weights, np.float32).reshape(-1)
+    codes = np.empty(flat.size, np.uint16)
+    compiled_graded()(flat, codes)
+    return codes.view(np.float16).reshape(weights.shape)
 
 
 def _graded_half_step(codes: Codes) -> Floats:
@@ -112,6 +141,17 @@ PRECISIONS: dict[str, Precision] = {
     ),
 }
 """The three precisions of a recipe's `[keep] precision`."""
+
+
+def encoder(precision: Precision, *, compiled: bool = False) -> Callable[[Floats], Codes]:
+    """How weights become codes: by NumPy, or where `compiled` and numba is there by the same steps in one loop.
+
+    The codes are the same to the bit.
+    """
+    if not (compiled and precision.name == "standard" and is_compiling()):
+        return precision.encode
+    compiled_graded()  # now, and not while a layer is held
+    return _compiled_graded
 
 
 def checked_weights(weights: Floats, doing: str) -> Floats:

@@ -1,6 +1,7 @@
 """This file decides which cells of the maps are stored and where: all, chosen layers and heads, top-k, or none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from attnstore.format.arrays import ArraySpec, MapsWriter
 from attnstore.format.manifest import Kind, StoreInfo
 from attnstore.format.names import KINDS
-from attnstore.format.quantise import PRECISIONS
+from attnstore.format.quantise import PRECISIONS, encoder
 from attnstore.job.rows import Placed
 from attnstore.reduce.axes import Frame
 from attnstore.reduce.columns import Columns
@@ -21,9 +22,10 @@ BLOCK_CELLS = 2**18
 class KeepMaps:
     """Where each example's cells lie, and how a layer's map becomes codes."""
 
-    def __init__(self, info: StoreInfo) -> None:
+    def __init__(self, info: StoreInfo, *, compiled: bool = False) -> None:
         self.kinds, self.kept = info.kinds, info.kept
         self.precision = PRECISIONS[info.precision]
+        self.encode = encoder(self.precision, compiled=compiled)
 
     def plan(self, placed: Sequence[Placed]) -> tuple[dict[int, dict[str, int | None]], dict[str, ArraySpec]]:
         """First cell of every example and kind, in run order, and the arrays that hold them."""
@@ -61,34 +63,42 @@ class KeepMaps:
         }
 
     def append(
-        self, maps: MapsWriter, kind: str, layer: int, weights: NDArray[np.float32], frame: Frame
-    ) -> Columns | None:
-        """Round one example's map [head, query, key] and append it, a block of queries at a time.
+        self, maps: MapsWriter, kind: str, layer: int, weights: Sequence[NDArray[Any]], frames: Sequence[Frame]
+    ) -> list[Columns]:
+        """Round a layer's maps [head, query, key] of some examples, unless they are codes, and append them in order.
 
-        Where only the largest weights are kept, what they hold and leave out: the columns of `kept_facts` from `head`
-        on, each [kept head].
+        Where only the largest weights are kept, what they hold and leave out of each example: the columns of
+        `kept_facts` from `head` on, each [kept head]. Nothing where this layer is not kept.
         """
-        topk = self.kept.topk
-        if not maps.keeps(f"{kind}_topk_key" if topk else kind, layer):
-            return None
-        chosen = slice(None) if self.kept.heads is None else [h for h in self.kept.heads if h < len(weights)]
+        if not maps.keeps(f"{kind}_topk_key" if self.kept.topk else kind, layer):
+            return []
+        if self.kept.topk:
+            return [self._append_largest(maps, kind, layer, *one) for one in zip(weights, frames, strict=True)]
+        # Short maps are rounded several at a time: 17 tokens make fewer cells than a call costs.
+        for together in _together([own[self._heads(len(own))] for own in weights]):
+            cells = _joined(together)
+            maps.append(kind, layer, self.encode(cells) if cells.dtype == np.float32 else cells)
+        return []
+
+    def _heads(self, n_heads: int) -> slice | list[int]:
+        return slice(None) if self.kept.heads is None else [head for head in self.kept.heads if head < n_heads]
+
+    def _append_largest(
+        self, maps: MapsWriter, kind: str, layer: int, weights: NDArray[np.float32], frame: Frame
+    ) -> Columns:
+        chosen, topk = self._heads(len(weights)), self.kept.topk or 0
         numbers = np.arange(len(weights), dtype=np.int16)[chosen]
-        heads, (queries, keys) = len(numbers), weights.shape[1:]
-        held = {name: np.zeros(heads) for name in ("kept_sum", "rest_sum", "rest_max", "largest_cut")}
-        step = max(1, BLOCK_CELLS // max(1, heads * keys))
-        for start in range(0, queries, step):
-            block = weights[chosen, start : start + step]
-            if topk is None:
-                codes = self.precision.encode(np.ascontiguousarray(block))
-                maps.append(kind, layer, codes.reshape(heads, block.shape[1] * keys))
-                continue
+        held = {name: np.zeros(len(numbers)) for name in ("kept_sum", "rest_sum", "rest_max", "largest_cut")}
+        start = 0
+        for block in _row_blocks(weights[chosen]):
             found = largest_weights(block, topk, causal_from=start if frame.causal else None)
+            start += block.shape[1]
             self._append_topk(maps, kind, layer, found, topk)
             held["kept_sum"] += found.weight.sum(axis=(1, 2), dtype=np.float64)
             held["rest_sum"] += found.rest.sum(axis=1)
             np.maximum(held["rest_max"], found.rest.max(axis=1), out=held["rest_max"])
             np.maximum(held["largest_cut"], found.next.max(axis=1), out=held["largest_cut"])
-        return None if topk is None else {"head": numbers, "n_queries": np.full(heads, float(queries)), **held}
+        return {"head": numbers, "n_queries": np.full(len(numbers), float(weights.shape[1])), **held}
 
     def _append_topk(self, maps: MapsWriter, kind: str, layer: int, found: Largest, topk: int) -> None:
         (heads, queries, n), cells = found.key.shape, found.key.shape[1] * topk
@@ -96,5 +106,35 @@ class KeepMaps:
         weight = np.zeros((heads, queries, topk), np.float32)
         key[:, :, :n], weight[:, :, :n] = found.key, found.weight
         maps.append(f"{kind}_topk_key", layer, key.reshape(heads, cells))
-        maps.append(f"{kind}_topk_weight", layer, self.precision.encode(weight).reshape(heads, cells))
+        maps.append(f"{kind}_topk_weight", layer, self.encode(weight).reshape(heads, cells))
         maps.append(f"{kind}_topk_rest", layer, found.rest.astype(np.float32))
+
+
+def _together(maps: Sequence[NDArray[Any]]) -> Iterator[list[NDArray[Any]]]:
+    """Maps [head, query, key], several short ones at a time and a long one by its queries."""
+    held: list[NDArray[Any]] = []
+    cells = 0
+    for own in maps:
+        if held and cells + own.size > BLOCK_CELLS:
+            yield held
+            held, cells = [], 0
+        if own.size > BLOCK_CELLS:
+            yield from ([block] for block in _row_blocks(own))
+        else:
+            held.append(own)
+            cells += own.size
+    if held:
+        yield held
+
+
+def _row_blocks(weights: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """A map [head, query, key] by its queries, some at a time."""
+    heads, queries, keys = weights.shape
+    step = max(1, BLOCK_CELLS // max(1, heads * keys))
+    for start in range(0, queries, step):
+        yield weights[:, start : start + step]
+
+
+def _joined(maps: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The cells [head, cell] of some maps [head, query, key], one after another."""
+    return np.concatenate([one.reshape(len(one), one.shape[1] * one.shape[2]) for one in maps], axis=1)

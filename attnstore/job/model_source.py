@@ -8,12 +8,13 @@ from attnstore.errors import BadInput, MissingExtra
 from attnstore.format.manifest import Kind
 from attnstore.job.prepare import ImagePreparer, Preparer
 from attnstore.job.recipe import Recipe
-from attnstore.job.source import Facts, Prepared, Receive
+from attnstore.job.source import Facts, Prepared, Receive, threads_allowed
 from attnstore.text.example import Skipped
 from attnstore.text.parse import Parser, load_parser
 
 try:
     from attnstore.capture.check import compare
+    from attnstore.capture.device import ROUNDINGS, Rounding, as_floats
     from attnstore.capture.encode import Encoder, collate
     from attnstore.capture.instrument import Inputs
     from attnstore.capture.model import Captor, Split, describe, load_encoder, load_pixels
@@ -80,6 +81,19 @@ class ModelSource:
         }
         return Facts(model, dict(self.encoder.facts), kinds, dict(self.parser.facts) if self.parser else {})
 
+    @property
+    def spare_threads(self) -> int:
+        """One beside a model on the processor, which uses all of it; else as many as there are."""
+        return 1 if self.device.startswith("cpu") else threads_allowed()
+
+    @property
+    def rounding(self) -> Rounding:
+        """Where the model runs on a device and nothing but whole maps is kept, they are rounded there: half the bytes
+        travel. Facts are computed from float32."""
+        keep, whole = self.recipe.keep, self.recipe.keep.maps == "all"
+        is_all = whole and keep.facts == "none"
+        return ROUNDINGS[keep.precision] if is_all and not self.device.startswith("cpu") else as_floats
+
     def examples(self) -> Iterator[Prepared | Skipped]:
         """The corpus in order; BadInput where an example lacks the gold words or the target text that it needs."""
         reads_target = any("target" in (kind.queries, kind.keys) for kind in self.described.kinds.values())
@@ -135,7 +149,7 @@ class ModelSource:
     def capture(self, batch: Sequence[Prepared], receive: Receive) -> None:
         """One forward pass over the batch."""
         assert self.captor is not None, "start() comes first"
-        self.captor.run(self.inputs(batch), receive)
+        self.captor.run(self.inputs(batch), receive, rounding=self.rounding)
 
     def inputs(self, batch: Sequence[Prepared]) -> Inputs:
         """What the model is fed for a batch."""

@@ -36,7 +36,7 @@ DISTANCE_ROWS: Mapping[str, int] = {"sampled": 4, "full": 0}
 DISTANCE_EPS = 1e-3
 """Smoothing of the rows that are compared (Clark et al. 2019, section 6)."""
 
-BYTES_PER_WEIGHT = {"standard": 1.15, "exact": 3.42, "compact": 0.61}
+BYTES_PER_WEIGHT = {"standard": 1.15, "exact": 3.32, "compact": 0.61}
 """Measured on MiniLM over English running text; short inputs and other models differ."""
 
 
@@ -74,14 +74,20 @@ class Plan:
 
     @property
     def fact_bytes(self) -> int:
-        """Expected bytes of the fact tables: about 9 B for each token and head, 90 B for each example and head."""
+        """Expected bytes of the fact tables.
+
+        4 B for each token and head, as much again with words, 11 B with masses; 90 B for each example and head, and
+        for each pair of heads that is compared 3.2 B an example.
+        """
         if not self.info.facts["tables"]:
             return 0
         heads = sum(kind.layers * kind.heads for kind in self.info.kinds.values())
-        per_token = 20 if "token_masses" in self.info.facts["tables"] else 9
+        recipe = self.info.recipe
+        has_words = recipe["words"]["source"] != "none" or recipe["corpus"]["kind"] == "arrays"
+        per_token = (8 if has_words else 4) + (11 if "token_masses" in self.info.facts["tables"] else 0)
         pairs = sum((kind.layers * kind.heads) ** 2 // 2 for kind in self.info.kinds.values())
-        per_example = 90 * heads + (4 * pairs if "distances" in self.info.facts else 0)
-        return heads * per_token * self.n_tokens + per_example * self.n_examples
+        per_example = 90 * heads + (3.2 * pairs if "distances" in self.info.facts else 0)
+        return heads * per_token * self.n_tokens + int(per_example * self.n_examples)
 
     @property
     def memory_bytes(self) -> int:

@@ -21,7 +21,7 @@ from attnstore.job.map_files import Layers, MapFiles
 from attnstore.job.premade_tokens import encoded_of
 from attnstore.job.prepare import STDIN_FOLDER, corpus_paths
 from attnstore.job.recipe import Recipe
-from attnstore.job.source import Facts, Prepared, Receive
+from attnstore.job.source import Facts, Prepared, Receive, threads_allowed
 from attnstore.text import jsonl
 from attnstore.text.encoded import Encoded
 from attnstore.text.example import Skipped
@@ -76,6 +76,11 @@ class ArraysSource:
     def _beside(self, file: File) -> Path:
         folder = file.path.parent
         return self.recipe.folder if folder.name.startswith(STDIN_FOLDER) else folder
+
+    @property
+    def spare_threads(self) -> int:
+        """All of them: no model runs."""
+        return threads_allowed()
 
     def annotate(self, batch: Sequence[Prepared]) -> list[Prepared]:
         """The examples as they are: their words came with them."""

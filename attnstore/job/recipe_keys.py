@@ -52,7 +52,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "encode.part_ids": ("true", "zeros"),
     "keep.precision": ("standard", "exact", "compact"),
     "keep.facts": ("standard", "full", "none"),
-    "keep.distances": ("sampled", "full", "none"),
+    "keep.distances": ("none", "sampled", "full"),
     "keep.evidence": EVIDENCE,
     "task.targets": ("all", "bert15"),
     "ablations.plan": ("heads", "layers", "pruning", "greedy", "beam"),
@@ -111,7 +111,7 @@ class KeepKeys:
     layers: tuple[int, ...] = ()
     heads: tuple[int, ...] = ()
     facts: str = "standard"
-    distances: str = "sampled"
+    distances: str = "none"
     evidence: tuple[str, ...] = ()
 
     @property

@@ -1,35 +1,29 @@
 """This file runs a plan: every segment that is not there yet, then the snapshot that makes them visible."""
 
-import errno
-import itertools
-import os
-import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from tqdm import tqdm
 
-from attnstore.errors import AttnStoreError, BadInput, NoSpace
 from attnstore.format import names
-from attnstore.format.commit import commit, in_work, publish, published, seal, snapshots, stage, write_once
-from attnstore.format.manifest import StoreInfo, read_store, store_to_json
+from attnstore.format.commit import commit, in_work, published
+from attnstore.job.begin import begin, disk_errors_named
+from attnstore.job.build import Build, Builder, Building, Check, folder_of, located
 from attnstore.job.card import write_card
+from attnstore.job.hands import hands_for
 from attnstore.job.plan import Plan, make_plan
+from attnstore.job.pool import Alone, Pool
 from attnstore.job.recipe import Recipe
-from attnstore.job.segment import Segment, fill
 from attnstore.job.segments import segments
-from attnstore.job.source import Prepared, Source
+from attnstore.job.source import Source
 from attnstore.job.sources import source_for
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 
 SNAPSHOT_SECONDS = 60.0
 """A run makes a snapshot at most this often, and one at its end."""
-
-SPACE_LEFT = 64 * 2**20
-"""Bytes that must stay free on the disk."""
 
 
 def estimate(recipe: Recipe | str | Path) -> Plan:
@@ -38,19 +32,43 @@ def estimate(recipe: Recipe | str | Path) -> Plan:
     return make_plan(recipe, source_for(recipe))
 
 
-def ingest(recipe: Recipe | str | Path, store: str | Path, *, device: str = "cpu") -> Store:
+def ingest(
+    recipe: Recipe | str | Path,
+    store: str | Path,
+    *,
+    device: str = "cpu",
+    workers: int | None = None,
+    ray: str | None = None,
+) -> Store:
     """Run a recipe into the store at `store`, and return it opened.
 
     The same call resumes an interrupted run; several may work on one store at once. A call whose recipe asks for more
     evidence adds it. BadInput where the folder holds a store of another recipe, corpus or model; NoSpace where the disk
     cannot hold it.
+
+    With `workers`, so many processes of this machine build segments, each with a model of its own and an even share of
+    the cores. They are started anew and do not run the caller's script, so that it needs no `if __name__ ==
+    "__main__"`. With `ray`, the address of a running cluster, they are actors on Ray, as many as it has CPUs, or GPUs
+    where `device` is cuda; all nodes must see the store, and arrays, under the same path. A worker that dies has its
+    segment done by another. The maps are those of a run alone, bit for bit, where the same batches give the same bits
+    (docs/scale.md). Evidence is made afterwards, in this process.
     """
     recipe = recipe if isinstance(recipe, Recipe) else Recipe.read(recipe)
-    source, root = source_for(recipe, device), Path(store)
-    plan = make_plan(recipe, source)
-    with _disk_errors_named(root):
-        is_checked = _begin(root, plan, source)
-        _run(root, plan, source, is_checked)
+    root = Path(store)
+    with hands_for(workers, ray, device, f"ingesting into {root}") as hands:
+        read = recipe if hands is None else located(recipe)
+        source = source_for(read, device)
+        plan = make_plan(recipe, source)
+        info = plan.info
+        with (
+            disk_errors_named(root),
+            Alone(Builder(info, source)) if hands is None else Pool(hands, Building(read, device, info)) as crew,
+        ):
+            count = len(info.segments)  # so that all workers start while one of them checks the model
+            begin(root, plan, source, lambda sample: list(crew.spread([Check(sample)], count)))
+            run_segments(root, plan, source, range(count), crew)
+    with disk_errors_named(root):
+        commit(root, info.store_id)
         if recipe.keep.evidence:
             from attnstore.job.evidence.collect import collect  # which loads the model's head
 
@@ -59,137 +77,41 @@ def ingest(recipe: Recipe | str | Path, store: str | Path, *, device: str = "cpu
     return open_store(root)
 
 
-def check_space(root: Path, plan: Plan, doing: str) -> None:
-    """Raises NoSpace unless the disk that `root` lies on, or would, holds what is left to write of a plan."""
-    place = next(folder for folder in (root.absolute(), *root.absolute().parents) if folder.exists())
-    share = 1 - len(published(root, names.SEGMENTS)) / len(plan.info.segments)
-    need, free = int((plan.map_bytes + plan.fact_bytes) * share), shutil.disk_usage(place).free
-    if need + SPACE_LEFT > free:
-        raise NoSpace(
-            doing,
-            f"about {need / 2**20:,.0f} MiB to write and {free / 2**20:,.0f} MiB free",
-            f"{SPACE_LEFT / 2**20:,.0f} MiB more than that",
-            "Free some, or keep less: keep.precision, keep.layers or keep.maps",
-        )
-
-
-def _begin(root: Path, plan: Plan, source: Source) -> bool:
-    """Write store.json unless it is there; whether the source was started, which comes first.
-
-    A model that cannot be used would otherwise leave a store behind that no other recipe may use.
-    """
-    if root.exists() and not root.is_dir():
-        raise BadInput(f"ingesting into {root}", "a file of that name", "a folder, or nothing")
-    foreign = [path.name for path in root.iterdir() if not path.name.startswith(names.STAGING)] if root.is_dir() else []
-    if foreign and not (root / names.STORE).exists():
-        raise BadInput(f"ingesting into {root}", f"a folder that holds {foreign[0]}", "an empty folder, or a store")
-    is_new = not (root / names.STORE).exists()
-    if not is_new:
-        _same_store(root, read_store(root), plan.info)
-    check_space(root, plan, f"ingesting into {root}")
-    if is_new:
-        root.mkdir(parents=True, exist_ok=True)
-        try:
-            source.start(list(itertools.islice((x for x in source.examples() if isinstance(x, Prepared)), 2)))
-        except BaseException:
-            with suppress(OSError):  # only an empty folder can be removed so
-                root.rmdir()
-            raise
-        if not write_once(root / names.STORE, store_to_json(plan.info)):
-            _same_store(root, read_store(root), plan.info)
-    return is_new
-
-
-def _same_store(root: Path, there: StoreInfo, wanted: StoreInfo) -> None:
-    if there.store_id == wanted.store_id:
-        return
-    different = [
-        f"{section}.{key}: {mine!r} in the store, {yours!r} now"
-        for section in ("recipe", "model", "tokenizer", "parser", "corpus")
-        for key, mine, yours in _differences(getattr(there, section), getattr(wanted, section))
-    ]
-    raise BadInput(
-        f"ingesting into {root}",
-        "the store was made by another recipe, corpus or model: " + ("; ".join(different[:3]) or "another plan"),
-        remedy="Name another folder, or delete this one",
-    )
-
-
-def _differences(there: object, wanted: object, key: str = "") -> Iterator[tuple[str, object, object]]:
-    if isinstance(there, dict) and isinstance(wanted, dict):
-        for name in sorted({*there, *wanted}):
-            yield from _differences(there.get(name), wanted.get(name), f"{key}.{name}" if key else name)
-    elif _plain(there) != _plain(wanted):
-        yield key, there, wanted
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _run(root: Path, plan: Plan, source: Source, is_checked: bool) -> None:
-    info = plan.info
-    wanted = range(len(info.segments))
-    left = [n for n in wanted if names.segment_name(n) not in published(root, names.SEGMENTS)]
+def run_segments(
+    root: Path, plan: Plan, source: Source, wanted: Sequence[int], crew: Alone | Pool, *, visible: bool = True
+) -> None:
+    """Build and publish those of the wanted segments that are not there, with a snapshot now and then if `visible`."""
+    left, planned = missing(root, wanted), plan.info.segments
     if not left:
-        commit(root, info.store_id)
         return
     committed = time.monotonic()
-    total = sum(info.segments[n].stop - info.segments[n].first for n in left)
+    total = sum(planned[number].stop - planned[number].first for number in left)
     # disable=None: shown on a terminal, quiet otherwise.
     with tqdm(total=total, desc="ingest", unit=" examples", disable=None) as bar:
-        # Segments that another writer has in work come last: it may finish them, or be dead.
-        for leave_to_others in (True, False):
-            left = [n for n in left if names.segment_name(n) not in published(root, names.SEGMENTS)]
-            for segment in segments(plan, source, left):
-                folder = f"{names.SEGMENTS}/{names.segment_name(segment.number)}"
-                if (root / folder).exists():
-                    continue
-                if leave_to_others and names.segment_name(segment.number) in in_work(root, names.SEGMENTS):
-                    continue
-                if not is_checked:
-                    source.start(segment.prepared[:2])
-                    is_checked = True
-                _build(root, folder, segment, info, source)
-                bar.update(len(segment.prepared))
-                if time.monotonic() - committed > SNAPSHOT_SECONDS:
-                    commit(root, info.store_id)
-                    committed = time.monotonic()
-    commit(root, info.store_id)
+        for task, _ in crew.spread(_tasks(root, plan, source, left), len(left)):
+            bar.update(task.examples)
+            if visible and time.monotonic() - committed > SNAPSHOT_SECONDS:
+                commit(root, plan.info.store_id)
+                committed = time.monotonic()
 
 
-def _build(root: Path, folder: str, segment: Segment, info: StoreInfo, source: Source) -> None:
-    staging = stage(root, folder)
-    try:
-        rows, shards = fill(staging, segment, info, source)
-        planned = info.segments[segment.number]
-        seal(staging, folder, {"first": planned.first, "stop": planned.stop}, rows, shards)
-        publish(staging, root, folder)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
+def missing(root: Path, wanted: Sequence[int]) -> list[int]:
+    """Those of the wanted segments that are not published."""
+    there = set(published(root, names.SEGMENTS))
+    return [number for number in wanted if names.segment_name(number) not in there]
 
 
-_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-
-
-@contextmanager
-def _disk_errors_named(root: Path) -> Iterator[None]:
-    try:
-        yield
-    except AttnStoreError:
-        raise
-    except OSError as error:
-        if error.errno in _UNWRITABLE:
-            place = error.filename or root
-            raise BadInput(
-                f"ingesting into {root}", f"{place}: {os.strerror(error.errno)}", "a folder that can be written"
-            ) from error
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise NoSpace(
-            f"ingesting into {root}",
-            os.strerror(error.errno),
-            remedy=f"Free some space and run the same command again: {len(snapshots(root))} snapshots and "
-            f"{len(published(root, names.SEGMENTS))} finished segments are kept",
-        ) from error
+def _tasks(root: Path, plan: Plan, source: Source, left: Sequence[int]) -> Iterator[Build]:
+    """The segments that are left, read from the corpus as they are asked for, and no further than the last."""
+    given: set[int] = set()
+    # Segments that another writer has in work come last: it may finish them, or be dead.
+    for leave_to_others in (True, False):
+        wanted = [number for number in missing(root, left) if number not in given]
+        for segment in islice(segments(plan, source, wanted), len(wanted)):
+            name = names.segment_name(segment.number)
+            if (root / folder_of(segment.number)).exists():
+                continue
+            if leave_to_others and name in in_work(root, names.SEGMENTS):
+                continue
+            given.add(segment.number)
+            yield Build(root, segment, plan.info.segments[segment.number])

@@ -1,21 +1,22 @@
 """This file says what a run needs of whatever gives the maps: a model, or arrays made elsewhere."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from attnstore.format.manifest import Kind
 from attnstore.text.encoded import Encoded
 from attnstore.text.example import Example, Skipped
 
-Receive = Callable[[str, int, NDArray[np.float32]], None]
+Receive = Callable[[str, int, NDArray[Any]], None]
 """Takes (kind, layer, weights [batch, head, query, key]) as each layer finishes; the weights are let go on return.
 
-The rows are the examples of the batch that have maps of this kind, in order.
+They are float32, or codes of the store's precision, rounded where the model runs. The rows are the examples of the
+batch that have maps of this kind, in order.
 """
 
 
@@ -62,6 +63,11 @@ class Source(Protocol):
         """Known before any weight is loaded."""
         ...
 
+    @property
+    def spare_threads(self) -> int:
+        """Threads that may reduce and compress while the source gives maps."""
+        ...
+
     def examples(self) -> Iterator[Prepared | Skipped]:
         """The corpus in its own order, from the start at every call."""
         ...
@@ -77,3 +83,10 @@ class Source(Protocol):
     def capture(self, batch: Sequence[Prepared], receive: Receive) -> None:
         """Run the batch and hand over every layer of every kind, in order."""
         ...
+
+
+def threads_allowed() -> int:
+    """The processors that this process may use, or the fewer threads that OMP_NUM_THREADS allows."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(asked)) if asked.isdecimal() and int(asked) else cores

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attnstore.format.compiled import bit_casts
 from attnstore.reduce.axes import FloatArray
 
 PairSums = Callable[[FloatArray, NDArray[np.float64]], None]
@@ -19,8 +20,9 @@ LN = (0.999999814, -0.500006674, 0.333361818, -0.249593423, 0.198730508, -0.1733
 """ln(1 + f) = f * (LN[0] + LN[1] * f + ...) within 3.5e-8 for 1 + f between sqrt(1/2) and sqrt(2); exact at f = 0, so
 that powers of 2 have exact logarithms. Float32 has steps of 6e-8 there: one term more changes nothing."""
 
-_EXPONENT_STEP = 1 << 23  # a float32 has 23 bits below its exponent
-_UNIT = math.log(2) / _EXPONENT_STEP
+EXPONENT_STEP = 1 << 23  # a float32 has 23 bits below its exponent
+UNIT = math.log(2) / EXPONENT_STEP
+"""What one in the bits of a float32 is in nats, counted as its exponent is."""
 
 
 @cache
@@ -34,11 +36,11 @@ def compiled_pair_sums() -> PairSums | None:
         return None
     import numba
 
-    as_bits, as_float = _bit_casts()
+    as_bits, as_float = bit_casts()
     sqrt_half = np.float32(math.sqrt(0.5)).view(np.int32)
-    exponent_bits, one = np.int32(-_EXPONENT_STEP), np.float32(1)
+    exponent_bits, one = np.int32(-EXPONENT_STEP), np.float32(1)
     # In the unit in which the bits count the exponent: one multiplication less.
-    c0, c1, c2, c3, c4, c5, c6, c7 = (np.float32(term / _UNIT) for term in LN)
+    c0, c1, c2, c3, c4, c5, c6, c7 = (np.float32(term / UNIT) for term in LN)
 
     def sum_x_ln_x(a: Any, b: Any) -> Any:
         total = np.float32(0)
@@ -58,22 +60,7 @@ def compiled_pair_sums() -> PairSums | None:
     def pair_sums(halves: Any, sums: Any) -> None:
         for a in range(len(halves)):
             for b in range(a, len(halves)):
-                sums[a, b] += row_sum(halves[a], halves[b]) * _UNIT
+                sums[a, b] += row_sum(halves[a], halves[b]) * UNIT
 
     compiled: PairSums = numba.njit("void(float32[:, ::1], float64[:, ::1])", nogil=True)(pair_sums)
     return compiled
-
-
-def _bit_casts() -> tuple[Any, Any]:
-    """Functions for compiled code that read a float32 as an int32 and back; numba itself has none."""
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic
-
-    def as_bits(typing: Any, number: Any) -> Any:
-        return types.int32(types.float32), lambda _, build, __, values: build.bitcast(values[0], ir.IntType(32))
-
-    def as_float(typing: Any, bits: Any) -> Any:
-        return types.float32(types.int32), lambda _, build, __, values: build.bitcast(values[0], ir.FloatType())
-
-    return intrinsic(as_bits), intrinsic(as_float)

@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnstore.errors import BadInput
+from attnstore.format.compiled import is_compiling
 from attnstore.reduce.axes import Axis, BoolArray, FloatArray, Frame, IntArray
 from attnstore.reduce.blocks import CELLS, block_steps, check_map, gather, spans, work_dtype
+from attnstore.reduce.compiled_rows import fill_rows
 
 Drop = Literal["sep", "special"]
 """Which tokens the variants of confidence leave out: [SEP] only, or every special token."""
@@ -91,23 +93,39 @@ def _smoothing_floor(queries: slice, n_keys: int, eps: float, causal: bool, dtyp
     return floor
 
 
-def row_statistics(weights: FloatArray, frame: Frame, *, eps: float, drop: Drop) -> Rows:
+def row_statistics(weights: FloatArray, frame: Frame, *, eps: float, drop: Drop, compiled: bool = False) -> Rows:
     """Statistics of every row of `weights` [head, query, key].
 
     Smoothed entropy is that of (1 - eps) * weight + eps / T, T the number of keys that the row sees: all, or
     in a causal frame those up to itself. Weights on keys that a causal row cannot see must be 0.
-    A row without weight on kept keys counts 0 in `renormalised`. BadInput for a shape that is not the
-    frame's, an unknown `drop`, or weights that are negative or not finite.
+    A row without weight on kept keys counts 0 in `renormalised`. `compiled` takes float32 weights through numba where
+    it is installed: `argmax`, `max` and `max_kept` are the same to the bit, sums and entropies within 2e-6 of those
+    that NumPy adds up in another order. BadInput for a shape that is not the frame's, an unknown `drop`, or weights
+    that are negative or not finite.
     """
     check_map(weights, frame, n_axes=3)
     check_eps(eps)
-    n_heads, n_queries, n_keys = weights.shape
     dtype = work_dtype(weights)
     kept = kept_tokens(frame.keys, drop)
+    table = np.zeros((len(STATISTICS), *weights.shape[:2]), dtype)
+    argmax = np.empty(weights.shape[:2], np.int32)
+    if compiled and weights.dtype == np.float32 and is_compiling():
+        fill_rows(weights, frame, kept, eps, argmax, table)
+    else:
+        _fill_rows(weights, frame, kept, eps, argmax, table)
+    _check_finite(table)
+    np.divide(table[_MAX_KEPT], table[_KEPT], out=table[_RENORMALISED], where=table[_KEPT] > 0)
+    return Rows(argmax, table)
+
+
+def _fill_rows(
+    weights: FloatArray, frame: Frame, kept: BoolArray, eps: float, argmax: IntArray, table: FloatArray
+) -> None:
+    """All statistics but `renormalised`, a block of rows at a time."""
+    n_heads, n_queries, n_keys = weights.shape
+    dtype = table.dtype
     selectors = np.array([frame.keys.cls, frame.keys.sep, frame.keys.punct, kept], dtype).T
     kept_factor = np.ascontiguousarray(selectors[:, 3])
-    table = np.zeros((len(STATISTICS), n_heads, n_queries), dtype)
-    argmax = np.empty((n_heads, n_queries), np.int32)
     head_step, query_step = block_steps(n_queries, n_keys)
     scratch = np.empty((2, min(max(CELLS, n_keys), weights.size)), dtype)
     position = np.arange(n_keys, dtype=dtype)
@@ -129,9 +147,6 @@ def row_statistics(weights: FloatArray, frame: Frame, *, eps: float, drop: Drop)
                 into[_CLS : _KEPT + 1] = (block @ selectors[:seen]).transpose(2, 0, 1)
                 np.multiply(block, kept_factor[:seen], out=first)
                 into[_MAX_KEPT] = largest(first)[1]
-    _check_finite(table)
-    np.divide(table[_MAX_KEPT], table[_KEPT], out=table[_RENORMALISED], where=table[_KEPT] > 0)
-    return Rows(argmax, table)
 
 
 def _check_finite(table: FloatArray) -> None:

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from attnstore.reduce.axes import FloatArray, Frame
+from attnstore.format.compiled import is_compiling
+from attnstore.reduce.axes import FloatArray, Frame, IntArray
 from attnstore.reduce.blocks import block_steps, check_map, gather, spans, work_dtype
+from attnstore.reduce.compiled_words import fill_words
 from attnstore.reduce.pieces import Pieces, pieces_of
 from attnstore.reduce.rows import largest
 from attnstore.reduce.words import PieceMode, check_pieces, merge_pieces
@@ -14,7 +16,7 @@ from attnstore.reduce.words import PieceMode, check_pieces, merge_pieces
 WordFacts = dict[str, NDArray[np.generic]]
 
 
-def word_facts(weights: FloatArray, frame: Frame, *, pieces: PieceMode = "mean") -> WordFacts:
+def word_facts(weights: FloatArray, frame: Frame, *, pieces: PieceMode = "mean", compiled: bool = False) -> WordFacts:
     """The columns of WORD_FACTS, each [head, word], of `weights` [head, query, key] (Clark et al. 2019, section 4.2).
 
     From the word map (see `word_map`) without special tokens and without its diagonal, not renormalised:
@@ -25,32 +27,58 @@ def word_facts(weights: FloatArray, frame: Frame, *, pieces: PieceMode = "mean")
 
     In a cross map, `word` runs over query words: `attends_to` is a key word, nothing is left out as diagonal,
     and `attended_by` is -1 throughout, since a key word has no row in this table.
+
+    `compiled` takes float32 weights through numba where it is installed and `pieces` is "mean": the same to the bit
+    but for words of more than eight pieces.
     """
     check_map(weights, frame, n_axes=3)
     check_pieces(pieces)
     queries = pieces_of(frame.queries)
     keys = queries if frame.is_self else pieces_of(frame.keys)
     shape, dtype = (weights.shape[0], len(queries)), work_dtype(weights)
-    to_word, to_weight = np.full(shape, -1, np.int32), np.zeros(shape, dtype)
-    by_word, by_weight = np.full(shape, -1, np.int32), np.zeros(shape, dtype)
+    to_unit, to_weight = np.full(shape, -1, np.int32), np.zeros(shape, dtype)
+    by_unit, by_weight = np.full(shape, -1, np.int32), np.zeros(shape, dtype)
+    if compiled and dtype == weights.dtype == np.float32 and pieces == "mean" and is_compiling():
+        fill_words(weights, queries, keys, frame.is_self, (to_unit, to_weight), (by_unit, by_weight))
+    else:
+        _fill_words(weights, frame, queries, keys, pieces, (to_unit, to_weight), (by_unit, by_weight))
+    n_words = frame.queries.n_words
+    return {
+        "attends_to": _place(_named(to_unit, keys), queries, n_words, -1),
+        "attends_to_weight": _place(to_weight.astype(np.float32, copy=False), queries, n_words, 0),
+        "attended_by": _place(_named(by_unit, queries), queries, n_words, -1),
+        "attended_by_weight": _place(by_weight.astype(np.float32, copy=False), queries, n_words, 0),
+    }
+
+
+def _fill_words(
+    weights: FloatArray,
+    frame: Frame,
+    queries: Pieces,
+    keys: Pieces,
+    pieces: PieceMode,
+    to: tuple[IntArray, FloatArray],
+    by: tuple[IntArray, FloatArray],
+) -> None:
+    """What `fill_words` does, for every way to combine pieces: the reference."""
+    (to_unit, to_weight), (by_unit, by_weight) = to, by
     for heads, units, block in _blocks(weights, frame, queries, keys, pieces):
         index, top = largest(block)
         to_weight[heads, units] = top
-        np.copyto(to_word[heads, units], keys.word[index], where=top > 0, casting="same_kind")
+        np.copyto(to_unit[heads, units], index, where=top > 0, casting="same_kind")
         if frame.is_self:
             index = block.argmax(axis=-2)
             top = gather(block.swapaxes(-1, -2), index)
             # Rows come in word order: on a tie the earlier block, and so the lower word, stays.
             better = top > by_weight[heads]
             np.copyto(by_weight[heads], top, where=better)
-            np.copyto(by_word[heads], queries.word[units][index], where=better, casting="same_kind")
-    n_words = frame.queries.n_words
-    return {
-        "attends_to": _place(to_word, queries, n_words, -1),
-        "attends_to_weight": _place(to_weight.astype(np.float32, copy=False), queries, n_words, 0),
-        "attended_by": _place(by_word, queries, n_words, -1),
-        "attended_by_weight": _place(by_weight.astype(np.float32, copy=False), queries, n_words, 0),
-    }
+            np.copyto(by_unit[heads], index + units.start, where=better, casting="same_kind")
+
+
+def _named(units: IntArray, pieces: Pieces) -> IntArray:
+    """Words in the place of units; -1 stays."""
+    words: IntArray = np.append(pieces.word, -1).astype(np.int32)[units]
+    return words
 
 
 def _blocks(

@@ -1,6 +1,8 @@
 """This file is the virtual table `attention`: one row for each stored weight, read from Zarr while DuckDB scans it."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,19 @@ from attnstore.errors import AttnStoreError
 from attnstore.store.cells import NO_KEY, Cells
 from attnstore.store.layout import CELL_COLUMNS
 from attnstore.store.places import Places, PlaceTable
-from attnstore.store.pruning import Pruning, columns_of
+from attnstore.store.pruning import Chosen, Pruning, columns_of
 from attnstore.store.rectangles import Head, by_kind, head_numbers, rectangles
 
 BATCH_ROWS = 2**16
 """Short blocks of several heads are joined into batches of about this many rows."""
+
+SCAN_CELLS = 2**21
+"""Cells of one block of a head: at its ends lie chunks of which the next block needs the rest."""
+
+SCAN_READ = 2**21
+"""Cells that are read at a time, over heads."""
+
+_AHEAD = 2
 
 SCHEMA = CELL_COLUMNS.set(CELL_COLUMNS.get_field_index("kind"), pa.field("kind", pa.dictionary(pa.int8(), pa.string())))
 
@@ -29,13 +39,36 @@ class VirtualTable(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no 
     """A dataset without data, whose scans `produce` rows.
 
     DuckDB hands columns and a filter to `scanner` and does not apply the filter again, so the scanner applies all
-    of it. This rests on how DuckDB calls a dataset: tests compare SQL with numpy.
+    of it. This rests on how DuckDB calls a dataset: tests compare SQL with numpy. `heads` and `examples` limit what
+    it shows; None for all.
     """
 
-    def __init__(self, pruning: Pruning, produce: Produce) -> None:
+    def __init__(
+        self,
+        pruning: Pruning,
+        produce: Produce,
+        heads: frozenset[Head] | None = None,
+        examples: NDArray[np.int64] | None = None,
+    ) -> None:
         super().__init__(pa.Table.from_batches([], schema=SCHEMA))
-        self._pruning, self._produce = pruning, produce
+        self._pruning, self._produce, self._limits = pruning, produce, (heads, examples)
         self.failure: AttnStoreError | None = None
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The heads that it has rows of."""
+        every, chosen = self._pruning.chosen(None).heads, self._limits[0]
+        return every if chosen is None else tuple(head for head in every if head in chosen)
+
+    @property
+    def n_maps(self) -> int:
+        """Heads times examples."""
+        examples = self._limits[1]
+        return len(self.heads) * (self._pruning.n_examples if examples is None else len(examples))
+
+    def only(self, heads: frozenset[Head] | None, examples: NDArray[np.int64] | None) -> "VirtualTable":
+        """The same table without the rows of other heads and examples than these."""
+        return VirtualTable(self._pruning, self._produce, heads, examples)
 
     def scanner(
         self,
@@ -44,21 +77,34 @@ class VirtualTable(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no 
         **options: Any,
     ) -> ds.Scanner:
         """A scanner over the heads and examples that the filter leaves over."""
-        wanted = set(SCHEMA.names if columns is None else columns) | columns_of(filter, SCHEMA.names)
+        chosen = self._pruning.chosen(filter).only(*self._limits)
+        wanted = set(SCHEMA.names if columns is None else columns)
+        if chosen.decided:
+            filter = None  # noqa: A001 - nothing is left of it
+        wanted |= columns_of(filter, SCHEMA.names)
         schema = pa.schema([field for field in SCHEMA if field.name in wanted])
-        reader = pa.RecordBatchReader.from_batches(schema, self._rows(wanted, filter))
-        # Read-ahead is bounded: a batch is a megabyte, and a LIMIT should not read sixteen of them.
+        reader = pa.RecordBatchReader.from_batches(schema, self._rows(chosen, wanted))
+        # Read-ahead is bounded: a batch is some megabytes, and a LIMIT should not read sixteen of them.
         return ds.Scanner.from_batches(
             reader, columns=columns, filter=filter, batch_readahead=2, fragment_readahead=1, use_threads=True
         )
 
-    def _rows(self, wanted: set[str], condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+    def _rows(self, chosen: Chosen, wanted: set[str]) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self._produce(self._pruning.heads(condition), self._pruning.examples(condition), wanted)
+            yield from _ahead(self._produce(chosen.heads, chosen.examples, wanted))
         except AttnStoreError as error:
             # DuckDB reports any error as its own; the caller finds the true one here.
             self.failure = error
             raise
+
+
+def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches, made by a thread of their own while DuckDB works on those before; a few at most wait."""
+    with ThreadPoolExecutor(1, "attnstore-scan") as thread:
+        waiting = deque[Future[Any]](thread.submit(next, batches, None) for _ in range(_AHEAD))
+        while (batch := waiting.popleft().result()) is not None:
+            waiting.append(thread.submit(next, batches, None))
+            yield batch
 
 
 def attention_rows(cells: Cells, places: PlaceTable) -> Produce:
@@ -69,7 +115,7 @@ def attention_rows(cells: Cells, places: PlaceTable) -> Produce:
     ) -> Iterator[pa.RecordBatch]:
         for kind, pairs in by_kind(heads).items():
             for place in chosen_places(places, kind, examples):
-                for block in place.blocks():
+                for block in place.blocks(SCAN_CELLS):
                     if cells.topk:
                         yield from _topk_block(cells, block, pairs, wanted)
                     else:
@@ -95,7 +141,7 @@ def _block(cells: Cells, block: Places, pairs: Sequence[tuple[int, int]], wanted
         shared.columns.update(example=example, query=query, key=key)
     index = block.index()
     together = max(1, BATCH_ROWS // n)
-    for rectangle in rectangles(pairs, block.stop - block.start):
+    for rectangle in rectangles(pairs, block.stop - block.start, SCAN_READ):
         weights = None
         if "weight" in wanted:
             span = slice(block.start, block.stop)
@@ -117,7 +163,7 @@ def _topk_block(
     example, query, _ = block.coordinates()
     index = block.index()
     span = slice(block.start, block.stop)
-    for rectangle in rectangles(pairs, block.stop - block.start):
+    for rectangle in rectangles(pairs, block.stop - block.start, SCAN_READ):
         where = (block.segment, block.kind, rectangle.layer, rectangle.head, span)
         keys = cells.keys(*where)
         keys = keys.reshape(-1, keys.shape[2])

@@ -5,6 +5,7 @@ import math
 import os
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from attnstore.errors import Damaged, NotStored
 from attnstore.format import names
+from attnstore.format.halves import widen
 from attnstore.format.quantise import PRECISIONS, Floats
 from attnstore.store.contents import Contents
 from attnstore.store.rectangles import Rectangle
@@ -21,6 +23,7 @@ from attnstore.store.rectangles import Rectangle
 if TYPE_CHECKING:
     import zarr
 
+    from attnstore.format.shards import Put, Shards
     from attnstore.store.places import Places
 
 NO_KEY = 2**32 - 1
@@ -43,7 +46,7 @@ class Cells:
             for unit in contents.additions
             if unit.facts.get("evidence") in names.ADDED_MAPS
         }
-        self._arrays: dict[tuple[int, str], zarr.Array[Any]] = {}
+        self._arrays: dict[tuple[int, str], tuple[zarr.Array[Any], Shards | None]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -78,11 +81,17 @@ class Cells:
     def weights(self, segment: int, kind: str, layer: slice, head: slice, cell: slice) -> Floats:
         """Weights [layer, head, cell], 0-1, of a kind's map, or of its largest weights in a store of those."""
         name = f"{kind}_topk_weight" if self.topk else kind
-        weights = self.precision.decode(self._codes(segment, name, layer, head, cell))
-        if np.isnan(weights.sum()):  # what cells of an absent chunk read as
-            path = self._path(segment, name)
+        put = partial(self._put_weights, self._path(segment, name))
+        return self._read(segment, name, layer, head, cell, "float32", put)
+
+    def _put_weights(self, path: str, codes: NDArray[Any], out: Floats) -> None:
+        if codes.dtype == np.float16:
+            if widen(codes, out):
+                return
+        else:
+            out[...] = self.precision.decode(codes)
+        if np.isnan(out.sum()):  # what cells of an absent chunk read as
             raise Damaged(f"reading {path}", "cells that no chunk holds", "a weight in every cell", _REMEDY)
-        return weights
 
     def derivatives(self, of: str, segment: int, kind: str, layer: slice, head: slice, cell: slice) -> Floats:
         """What evidence holds beside these cells [layer, head, cell]: `of` is gradient or integrated.
@@ -96,7 +105,7 @@ class Cells:
                 f"Run the recipe of the store again with --set 'keep.evidence=[\"{evidence}\"]', into the same store"
             )
             raise NotStored(doing, f"the store has no {evidence.replace('_', ' ')} there", "that evidence", remedy)
-        found = self._codes(segment, f"{kind}_{of}", layer, head, cell).astype(np.float32, copy=False)
+        found: Floats = self._read(segment, f"{kind}_{of}", layer, head, cell, "float32", _copy)
         if np.isnan(found.sum()):
             raise NotStored(
                 doing, "cells without a number", "an example with a label or target, whose gradients are all finite"
@@ -113,11 +122,11 @@ class Cells:
 
     def keys(self, segment: int, kind: str, layer: slice, head: slice, cell: slice) -> NDArray[np.uint32]:
         """Keys [layer, head, cell] of the largest weights; NO_KEY where a row is shorter."""
-        return self._codes(segment, f"{kind}_topk_key", layer, head, cell).astype(np.uint32, copy=False)
+        return self._read(segment, f"{kind}_topk_key", layer, head, cell, "uint32", _copy)
 
     def rest(self, segment: int, kind: str, layer: slice, head: slice, row: slice) -> Floats:
         """Weight [layer, head, query row] that a store of largest weights did not keep."""
-        return self._codes(segment, f"{kind}_topk_rest", layer, head, row).astype(np.float32, copy=False)
+        return self._read(segment, f"{kind}_topk_rest", layer, head, row, "float32", _copy)
 
     def _path(self, segment: int, name: str) -> str:
         return f"{self._folder(segment, name) / names.MAPS / name}"
@@ -127,19 +136,31 @@ class Cells:
         added = self._added.get((number, name.rpartition("_")[2]))
         return self.contents.root / (added or f"{names.SEGMENTS}/{number}")
 
-    def _codes(self, segment: int, name: str, layer: slice, head: slice, cell: slice) -> NDArray[Any]:
-        from attnstore.format.arrays import read_cells
-
-        array = self._array(segment, name)
+    def _read(
+        self, segment: int, name: str, layer: slice, head: slice, cell: slice, dtype: str, put: "Put"
+    ) -> NDArray[Any]:
+        """The cells [layer, head, cell] of an array, each run of codes put into the result by `put`."""
+        array, shards = self._array(segment, name)
         if cell.stop > array.shape[2]:
             raise Damaged(
                 f"reading {self._path(segment, name)}", f"{array.shape[2]} cells", f"at least {cell.stop}", _REMEDY
             )
+        out = np.empty((layer.stop - layer.start, head.stop - head.start, cell.stop - cell.start), dtype)
+        if shards is None:
+            put(self._codes(array, self._path(segment, name), layer, head, cell), out)
+        else:
+            shards.read(layer, head, cell, out, put)
+        return out
+
+    def _codes(self, array: "zarr.Array[Any]", folder: str, layer: slice, head: slice, cell: slice) -> NDArray[Any]:
+        """Codes [layer, head, cell] of an array that this package did not write, read by zarrs or by zarr-python."""
+        from attnstore.format.arrays import read_cells
+
         # Zarr takes an absent shard for one of fill values, and the uint8 of one reads as a weight.
         shard = (array.shards or array.chunks)[2]
         for number in range(layer.start, layer.stop):
             for index in range(cell.start // shard, -(-cell.stop // shard)):
-                path = f"{self._path(segment, name)}/c/{number}/0/{index}"
+                path = f"{folder}/c/{number}/0/{index}"
                 if not os.path.isfile(path):
                     raise Damaged(f"reading {path}", "it is missing", "a shard of the maps", _REMEDY)
         try:
@@ -148,17 +169,16 @@ class Cells:
             raise
         except Exception as error:  # every codec has its own kind of error for bytes that it cannot read
             culprit = _culprit(array, layer, head, cell)
-            raise Damaged(
-                f"reading {self._path(segment, name)}/{culprit}",
-                f"a chunk that cannot be decoded ({error})",
-                "",
-                _REMEDY,
-            ) from error
+            found = f"a chunk that cannot be decoded ({error})"
+            raise Damaged(f"reading {folder}/{culprit}", found, "", _REMEDY) from error
 
-    def _array(self, segment: int, name: str) -> "zarr.Array[Any]":
+    def _array(self, segment: int, name: str) -> "tuple[zarr.Array[Any], Shards | None]":
         with self._lock:
             if (segment, name) not in self._arrays:
-                self._arrays[segment, name] = self._open(segment, name)
+                from attnstore.format.shards import Shards
+
+                found = self._open(segment, name)
+                self._arrays[segment, name] = found, Shards.of(found, Path(self._path(segment, name)))
             return self._arrays[segment, name]
 
     def _open(self, segment: int, name: str) -> "zarr.Array[Any]":
@@ -193,6 +213,10 @@ class Cells:
             if shape is not None and math.prod(shape) > most:
                 raise Damaged(f"opening {path}", f"{what} of {shape} cells", f"{most} cells at most", _REMEDY)
         return found
+
+
+def _copy(codes: NDArray[Any], out: NDArray[Any]) -> None:
+    out[...] = codes
 
 
 def _culprit(array: "zarr.Array[Any]", layer: slice, head: slice, cell: slice) -> str:

@@ -16,6 +16,7 @@ from attnstore.store.database import Database
 from attnstore.store.fact import STATISTIC
 from attnstore.store.facts import DERIVED, FACTS
 from attnstore.store.fill import INGEST, compute
+from attnstore.store.known_rows import named
 from attnstore.store.places import PlaceTable
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ class Computed:
                 reading = how.reading(values)
                 elsewhere = {STATISTIC, *self._defaults(reading.table)}
                 own = {name: value for name, value in values.items() if name not in elsewhere}
-                tables[table] = how.make(source.run(reading.sql, doing=doing), **own).cast(how.schema)
+                asked = {name: values[name] for name in named((reading.sql,))}
+                tables[table] = how.make(source.run(reading.sql, asked, doing=doing), **own).cast(how.schema)
             if not is_stored:
                 source.close()
         return tables

@@ -1,30 +1,53 @@
-"""This file opens a store: which segments and additions its snapshot lists, and that each of their files is there."""
+"""This file opens a store: which segments and additions its snapshot lists, and that each of their files is there.
 
-import hashlib
+Opening reads store.json and one snapshot. The manifests, of which a large store has thousands, are read and their files
+looked at when the first table or map is wanted, and before any of them is read.
+"""
+
 import os
 import stat
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from attnstore.errors import BadInput, Damaged, NotAStore, NotFound
 from attnstore.format import names
 from attnstore.format.commit import latest
-from attnstore.format.manifest import File, Reference, Snapshot, StoreInfo, Unit, load, read_store, read_unit
+from attnstore.format.manifest import FETCH, File, Snapshot, StoreInfo, Unit, load, read_store, read_unit
 
 HASH_DIGITS = 8
 """The shortest prefix of a content hash that `expect` takes."""
 
-_FETCH = "Fetch the store again, or run: attnstore verify"
 
-
-@dataclass(frozen=True, slots=True)
 class Contents:
-    """A store on disk as one snapshot sees it; `units` are its segments, then its additions, in its order."""
+    """A store on disk as one snapshot sees it. Threads may share it."""
 
-    root: Path
-    info: StoreInfo
-    snapshot: Snapshot
-    units: tuple[Unit, ...]
+    def __init__(self, root: Path, info: StoreInfo, snapshot: Snapshot) -> None:
+        self.root, self.info, self.snapshot = root, info, snapshot
+        self._units: tuple[Unit, ...] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The segments, then the additions, in the snapshot's order.
+
+        Read at the first call, which raises Damaged where a manifest is not the one that the snapshot lists, or a file
+        is not there with its recorded size.
+        """
+        with self._lock:
+            if self._units is None:
+                self._units = tuple(self._checked_units())
+            return self._units
+
+    def _checked_units(self) -> Iterator[Unit]:
+        for folder, references in (
+            (names.SEGMENTS, self.snapshot.segments),
+            (names.ADDITIONS, self.snapshot.additions),
+        ):
+            for reference in references:
+                unit = read_unit(self.root, f"{folder}/{reference.id}", reference.sha256)
+                _check_files(self, unit)
+                yield unit
 
     @property
     def segments(self) -> tuple[Unit, ...]:
@@ -52,7 +75,8 @@ def read_contents(
     """The contents of the store in a folder, at its newest snapshot, or the one that `snapshot` or `tag` names.
 
     `expect` is the content hash of the snapshot, or its first eight digits or more. Raises NotAStore,
-    UnsupportedFormat, NotFound, BadInput, and Damaged where a manifest or the size of a file is not as recorded.
+    UnsupportedFormat, NotFound, BadInput, and Damaged where store.json or the snapshot is not what it should be. Files
+    are looked at when `units` is first read.
     """
     root = Path(path)
     if not root.is_dir():
@@ -67,19 +91,11 @@ def read_contents(
     found = latest(root, snapshot)
     if found.store_id != info.store_id:
         raise Damaged(
-            f"opening {root}", f"snapshot {found.number} of another store, {found.store_id}", info.store_id, _FETCH
+            f"opening {root}", f"snapshot {found.number} of another store, {found.store_id}", info.store_id, FETCH
         )
     if expect is not None:
         _check_hash(root, found, expect)
-    units = tuple(
-        _unit(root, folder, reference)
-        for folder, references in ((names.SEGMENTS, found.segments), (names.ADDITIONS, found.additions))
-        for reference in references
-    )
-    contents = Contents(root, info, found, units)
-    for unit in units:
-        _check_files(contents, unit)
-    return contents
+    return Contents(root, info, found)
 
 
 def _tagged(root: Path, tag: str) -> int:
@@ -92,7 +108,7 @@ def _tagged(root: Path, tag: str) -> int:
     value = load(path)
     number = value.get("snapshot") if isinstance(value, dict) else None
     if not isinstance(number, int) or isinstance(number, bool):
-        raise Damaged(f"reading {path}", f"snapshot {number!r}", "the number of a snapshot", _FETCH)
+        raise Damaged(f"reading {path}", f"snapshot {number!r}", "the number of a snapshot", FETCH)
     return number
 
 
@@ -111,36 +127,25 @@ def _check_hash(root: Path, snapshot: Snapshot, expect: str) -> None:
         )
 
 
-def _unit(root: Path, folder: str, reference: Reference) -> Unit:
-    place = f"{folder}/{reference.id}"
-    manifest = root / place / (names.SEGMENT if folder == names.SEGMENTS else names.ADDITION)
-    unit = read_unit(root, place)
-    digest = hashlib.sha256(manifest.read_bytes()).hexdigest()
-    if digest != reference.sha256:
-        raise Damaged(f"opening {root}", f"{manifest} has sha256 {digest[:16]}…", f"{reference.sha256[:16]}…", _FETCH)
-    return unit
-
-
 def _check_files(contents: Contents, unit: Unit) -> None:
-    folders: set[Path] = set()
+    # Strings, as a large store has a hundred thousand files and a Path costs more than a look at the disk.
+    doing, top = f"opening {contents.root}", f"{contents.root / unit.folder}/"
+    folders = {unit.folder, unit.folder.partition("/")[0]}
     for file in unit.files:
-        path = contents.path(unit, file)
+        path = top + file.path
         try:
             found = os.lstat(path)
         except OSError:
-            raise Damaged(
-                f"opening {contents.root}", f"{path} is missing", f"a file of {file.bytes} bytes", _FETCH
-            ) from None
+            raise Damaged(doing, f"{path} is missing", f"a file of {file.bytes} bytes", FETCH) from None
         if not stat.S_ISREG(found.st_mode):
             # A link or a pipe would hand over bytes from outside the store.
-            raise Damaged(f"opening {contents.root}", f"{path} is no regular file", "a regular file", _FETCH)
+            raise Damaged(doing, f"{path} is no regular file", "a regular file", FETCH)
         if found.st_size != file.bytes:
-            raise Damaged(
-                f"opening {contents.root}", f"{path} has {found.st_size} bytes", f"{file.bytes} bytes", _FETCH
-            )
-        folders.add(path.parent)
-    for folder in folders:
-        while folder != contents.root:
-            if folder.is_symlink():
-                raise Damaged(f"opening {contents.root}", f"{folder} is a link", "a folder", _FETCH)
-            folder = folder.parent
+            raise Damaged(doing, f"{path} has {found.st_size} bytes", f"{file.bytes} bytes", FETCH)
+        folder = file.path.rpartition("/")[0]
+        while folder and f"{unit.folder}/{folder}" not in folders:
+            folders.add(f"{unit.folder}/{folder}")
+            folder = folder.rpartition("/")[0]
+    for place in sorted(folders):
+        if os.path.islink(contents.root / place):
+            raise Damaged(doing, f"{contents.root / place} is a link", "a folder", FETCH)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import duckdb
 import pyarrow as pa
 
-from attnstore.store.layout import Layout, Shown, Virtual, load, quoted
+from attnstore.store.joins import narrowed
+from attnstore.store.layout import CELL_TYPES, Layout, Shown, Virtual, load, quoted
 from attnstore.store.reached import Names, Reached
 from attnstore.store.sql_errors import check_statement, stated, typed
 
@@ -49,6 +50,8 @@ class Database:
 
     def close(self) -> None:
         """Close the connection; queries that still run end with an error."""
+        for layout in self._layouts:
+            layout.held.close()
         self._reached.close()
         self._connection.close()
 
@@ -69,13 +72,26 @@ class Database:
                 layout.provide(own, self._reached.defined(text) | self._added)
             cursor = self._connection.cursor()
         registered: list[Virtual] = []
-        try:
-            for layout in self._layouts:
-                for name, table in layout.virtual(_own(layout, names)).items():
-                    registered.append(table)
-                    cursor.register(name, table)
+
+        def answer(text: str, params: Mapping[str, object]) -> pa.Table:
             relation = cursor.sql(text, params=params)
             return pa.table({}) if relation is None else relation.to_arrow_table()
+
+        try:
+            virtual: dict[str, Virtual] = {}
+            for layout in self._layouts:
+                virtual |= layout.virtual(_own(layout, names))
+            for name, table in virtual.items():
+                registered.append(table)
+                cursor.register(name, table)
+            if virtual and self.is_single and (smaller := narrowed(cursor, text, params, virtual)):
+                registered += smaller[2].values()
+                try:
+                    return answer(*smaller[:2])
+                except duckdb.Error:
+                    if any(table.failure is not None for table in registered):
+                        raise
+            return answer(text, params)
         except duckdb.Error as error:
             for table in registered:
                 if table.failure is not None:
@@ -111,16 +127,5 @@ def column_types(database: Database) -> dict[str, dict[str, str]]:
     if not database.is_single:
         return found
     # Registered for a query that names it, and so not among the views.
-    found |= {name: dict(_CELL_TYPES) for name in ("attention", "word_attention")}
+    found |= {name: dict(CELL_TYPES) for name in ("attention", "word_attention")}
     return dict(sorted(found.items()))
-
-
-_CELL_TYPES: dict[str, str] = {
-    "example": "INTEGER",
-    "kind": "VARCHAR",
-    "layer": "SMALLINT",
-    "head": "SMALLINT",
-    "query": "INTEGER",
-    "key": "INTEGER",
-    "weight": "FLOAT",
-}

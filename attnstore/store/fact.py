@@ -59,7 +59,10 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a table is made from: a fact table, and the SQL whose answer is given to `make`."""
+    """What a table is made from: a fact table, and the SQL whose answer is given to `make`.
+
+    Names of the made table's parameters may occur in the SQL.
+    """
 
     table: str
     sql: str

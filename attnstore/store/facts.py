@@ -33,10 +33,12 @@ from attnstore.reduce.token_masses import token_masses
 from attnstore.reduce.transfer import transfer_facts
 from attnstore.reduce.trees import tree_facts
 from attnstore.reduce.word_facts import word_facts
+from attnstore.store.audits import CHOSEN, ROUNDING, ROW_SUMS, as_read
 from attnstore.store.class_tests import STATISTICS, class_profiles, class_tests
 from attnstore.store.fact import By, Derived, Fact, Reading, Reduction
 from attnstore.store.head_correlations import NUMBERS, head_correlations
 from attnstore.store.head_pairs import DISTANCES, head_clusters, head_coordinates, head_linkage, head_pairs
+from attnstore.store.set_intervals import SCORES, set_intervals
 
 
 def _of_tokens(reduction: Callable[..., Mapping[str, Any]]) -> Reduction:
@@ -251,6 +253,9 @@ DERIVED: dict[str, Derived] = {
         head_correlations,
         {"x": "confidence", "y": None, "bootstrap": 1000, "seed": 0},
     ),
+    "set_intervals": Derived(MADE["set_intervals"], {"": SCORES}, set_intervals, {"bootstrap": 0, "seed": 0}),
+    "row_errors": Derived(MADE["row_errors"], {"": ROW_SUMS}, as_read, CHOSEN),
+    "rounding_errors": Derived(MADE["rounding_errors"], {"": ROUNDING}, as_read, CHOSEN),
     "class_tests": Derived(
         MADE["class_tests"],
         STATISTICS,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from attnstore.store.places import Places
 
 INGEST = "Ingest again with [keep] {}, which needs the model"
+_KEPT_BY = {"head_distances": 'distances = "sampled" or "full"', "token_masses": 'facts = "full"'}
+"""What keeps a table at ingest that is not kept by default."""
 
 
 def compute(
@@ -35,35 +37,78 @@ def compute(
 def batches(
     engine: "Engine", table: str, params: Mapping[str, object], doing: str, places: PlaceTable | None = None
 ) -> Iterator[pa.Table]:
-    """The rows of a fact table, some examples at a time.
-
-    NotStored where the maps that were kept do not suffice. Tables with a row for each head have rows of the kept
-    layers and heads only; the others need all of them.
-    """
-    fact, info = FACTS[table], engine.contents.info
-    values = {**fact.defaults, **params}
-    elsewhere = {*CHOOSING, WEIGHTS, *named(fact.rows)}
-    own = {name: value for name, value in values.items() if name not in elsewhere}
-    kinds = [name for name, shape in info.kinds.items() if fact.cross or shape.queries == shape.keys]
-    _check_kept(engine, fact, table, values, kinds, doing)
-    norms = KnownLists(engine.database, "value_norms", doing) if values.get(WEIGHTS) == "norm" else None
-    lists = None if fact.evidence is None else KnownLists(engine.database, fact.evidence, doing)
-    found = _chosen(engine.places if places is None else places, values, kinds)
-    blocks = [
-        block
-        for kind in kinds
-        for place in found.of(kind)
-        for block in place.blocks(_block_cells(fact, info.kinds[kind]), whole=True)
-    ]
-    what = ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
+    """The rows of a fact table, some examples at a time and segment by segment; see `Filling`."""
+    filling = Filling(engine, table, params, doing, places)
+    what = ", ".join(f"{name}={value}" for name, value in filling.values.items() if value is not None)
     with tqdm(
-        total=sum(map(len, blocks)), desc=f"{table}({what})", unit=" examples", disable=None, leave=False
+        total=sum(map(filling.count, filling.segments)),
+        desc=f"{table}({what})",
+        unit=" examples",
+        disable=None,
+        leave=False,
     ) as progress:
-        for kind in kinds:
-            known = KnownRows(engine.database, fact.rows, values | {"side": info.kinds[kind].queries}, doing)
-            for block in (block for block in blocks if block.kind == kind):
-                yield _Block(engine, fact, own, known, block, norms, lists).table()
+        for segment in filling.segments:
+            for block in filling.blocks(segment):
+                yield filling.table(block)
                 progress.update(len(block))
+
+
+class Filling:
+    """A fact table that is filled from the maps of a store, or of the examples of `places`.
+
+    Segments can be filled apart: the blocks of all, one segment after the other, are those of the whole. NotStored
+    where the maps that were kept do not suffice. Tables with a row for each head have rows of the kept layers and heads
+    only; the others need all of them.
+    """
+
+    def __init__(
+        self,
+        engine: "Engine",
+        table: str,
+        params: Mapping[str, object],
+        doing: str,
+        places: PlaceTable | None = None,
+    ) -> None:
+        self._engine, self._fact, self._doing = engine, FACTS[table], doing
+        fact, info = self._fact, engine.contents.info
+        self.values = {**fact.defaults, **params}
+        elsewhere = {*CHOOSING, WEIGHTS, *named(fact.rows)}
+        self._own = {name: value for name, value in self.values.items() if name not in elsewhere}
+        kinds = [name for name, shape in info.kinds.items() if fact.cross or shape.queries == shape.keys]
+        _check_kept(engine, fact, table, self.values, kinds, doing)
+        norm = self.values.get(WEIGHTS) == "norm"
+        self._norms = KnownLists(engine.database, "value_norms", doing) if norm else None
+        self._lists = None if fact.evidence is None else KnownLists(engine.database, fact.evidence, doing)
+        self._known: dict[str, KnownRows] = {}
+        self._places: dict[int, list[Places]] = {}
+        found = _chosen(engine.places if places is None else places, self.values, kinds)
+        for kind in kinds:
+            for place in found.of(kind):
+                self._places.setdefault(place.segment, []).append(place)
+
+    @property
+    def segments(self) -> list[int]:
+        """The segments that hold maps to be read, in order."""
+        return sorted(self._places)
+
+    def count(self, segment: int) -> int:
+        """Maps of one head that are read of a segment: its examples, once for each kind."""
+        return sum(map(len, self._places[segment]))
+
+    def blocks(self, segment: int) -> Iterator["Places"]:
+        """What is read of a segment at a time: whole examples of one kind, by kind in the order of the store."""
+        for place in self._places[segment]:
+            shape = self._engine.contents.info.kinds[place.kind]
+            yield from place.blocks(_block_cells(self._fact, shape), whole=True)
+
+    def table(self, block: "Places") -> pa.Table:
+        """The rows of the examples of a block."""
+        if block.kind not in self._known:
+            side = {"side": self._engine.contents.info.kinds[block.kind].queries}
+            database, values = self._engine.database, self.values | side
+            self._known[block.kind] = KnownRows(database, self._fact.rows, values, self._doing)
+        known = self._known[block.kind]
+        return _Block(self._engine, self._fact, self._own, known, block, self._norms, self._lists).table()
 
 
 def _block_cells(fact: Fact, shape: Kind) -> int:
@@ -78,15 +123,16 @@ def _check_kept(
     stored = engine.files.parameters(table)
     what = f"{table}({', '.join(f'{name}={value}' for name, value in values.items())})"
     found = f"this store kept {table} with {dict(stored)}" if stored is not None else f"this store kept no {table}"
+    instead = f"{_KEPT_BY[table]}, or " if table in _KEPT_BY and stored is None else ""
     if info.kept.maps != "all":
         maps = "no maps" if info.kept.maps == "none" else f"only the {info.kept.topk} largest weights of a row"
-        raise NotStored(doing, f"{found}, and {maps}", what, INGEST.format('maps = "all"'))
+        raise NotStored(doing, f"{found}, and {maps}", what, INGEST.format(instead + 'maps = "all"'))
     for kind in kinds:
         layers, heads = engine.cells.kept(kind)
         shape = info.kinds[kind]
         if fact.by != "head" and len(layers) * len(heads) < shape.layers * shape.heads:
             there = f"the maps of layers {layers} and heads {heads} only"
-            raise NotStored(doing, f"{found}, and {there}", what, INGEST.format("layers and heads left out"))
+            raise NotStored(doing, f"{found}, and {there}", what, INGEST.format(instead + "layers and heads left out"))
 
 
 def _chosen(places: PlaceTable, values: Mapping[str, object], kinds: Sequence[str]) -> PlaceTable:

@@ -14,6 +14,7 @@ from attnstore.catalogue.catalogue import View
 from attnstore.errors import NotStored
 from attnstore.format.fact_tables import DECLARED
 from attnstore.format.tables import ADDED
+from attnstore.store.held import GROWTH, HELD_VIEWS, Held
 from attnstore.store.manifest_tables import MANIFEST_TABLES, create_manifest_tables
 from attnstore.store.parquet_files import FACT_TABLES, ParquetFiles
 from attnstore.store.reached import Reached
@@ -21,6 +22,7 @@ from attnstore.store.sql_errors import typed
 
 if TYPE_CHECKING:
     from attnstore.errors import AttnStoreError
+    from attnstore.store.rectangles import Head
 
 CELL_COLUMNS = pa.schema(
     [
@@ -35,11 +37,30 @@ CELL_COLUMNS = pa.schema(
 )
 """The columns of every virtual table: one row for each cell of a map."""
 
+CELL_TYPES = dict(
+    zip(CELL_COLUMNS.names, ("INTEGER", "VARCHAR", "SMALLINT", "SMALLINT", "INTEGER", "INTEGER", "FLOAT"), strict=True)
+)
+"""The same in SQL."""
+
 
 class Virtual(Protocol):
     """A table that is computed while it is scanned. `failure` is what went wrong in the last scan."""
 
     failure: "AttnStoreError | None"
+
+    @property
+    def heads(self) -> "tuple[Head, ...]":
+        """The heads that it has rows of."""
+        ...
+
+    @property
+    def n_maps(self) -> int:
+        """Heads times examples."""
+        ...
+
+    def only(self, heads: "frozenset[Head] | None", examples: NDArray[np.int64] | None) -> "Virtual":
+        """The same table without the rows of other heads and examples than these; None for no limit."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +95,7 @@ class Layout:
         self._views = {view.name: view.sql for view in shown.views}
         self._reaches: dict[str, frozenset[str]] = {}
         self._there: set[str] = set()
+        self.held = Held(connection, self.files.budget)
         create_manifest_tables(connection, self.files.contents)
         for name, table in shown.replaced.items():
             load(connection, f"stored.{quoted(name)}", table)
@@ -141,6 +163,25 @@ class Layout:
             return
         for name in sorted(set(names) & known):
             self._provide(name)
+        if not self.catalogue:
+            self._hold(set(names) & known, set())
+
+    def _hold(self, names: Iterable[str], seen: set[str]) -> None:
+        """Keep in memory what these tables and views read for the second time."""
+        for name in sorted(set(names) - seen):
+            seen.add(name)
+            if name in HELD_VIEWS:
+                if name not in self.held and self.held.is_due(name):
+                    self.held.hold("main", name, None)
+                if name in self.held:
+                    continue  # what it reads is not read any more
+            if name in self.files.sources and name not in self.shown.replaced:
+                size = GROWTH * sum(file.bytes for _, file in self.files.sources[name])
+                if size and name not in self.held and self.held.is_due(name):
+                    self.held.hold("stored", name, size)
+            if name in self._views:
+                below = self._parser.names(self._views[name])
+                self._hold((item for _, item in below or ()), seen)
 
     def _provide_all(self) -> None:
         for name in (*self.files.sources, *self._views):

@@ -82,10 +82,9 @@ def attention(
         maps = lengths(store.engine, kind, number, layers, heads, maps, weights)
     if level == "word":
         maps = word_map(maps, frame, pieces=pieces, specials=specials)
-    queries, keys = (
-        _units(axis, level, specials, _labels(store, number, side, level))
-        for axis, side in ((frame.queries, shape.queries), (frame.keys, shape.keys))
-    )
+    labels = {side: _labels(store, number, side, level) for side in (shape.queries, shape.keys)}
+    queries = _units(frame.queries, level, specials, labels[shape.queries])
+    keys = _units(frame.keys, level, specials, labels[shape.keys])
     if level == "token" and not specials:
         maps = maps[..., queries.chosen[:, None], keys.chosen]
     if tokens is not None:
@@ -165,9 +164,18 @@ def _read(
     NaN where a store of the largest weights has none.
     """
     rows, width = int(place.n_rows[0]), int(place.n_keys[0])
+    parts = list(rectangles([(layer, head) for layer in layers for head in heads], rows * width))
+    if (
+        derivative is None
+        and not cells.topk
+        and len(parts) == 1
+        and sorted(layers) == layers
+        and sorted(heads) == heads
+    ):
+        return next(cells.maps(place, parts[0]))
     result = np.full((len(layers), len(heads), rows, n_keys), np.nan, np.float32)
     span = slice(place.start, place.stop)
-    for rectangle in rectangles([(layer, head) for layer in layers for head in heads], rows * width):
+    for rectangle in parts:
         where = (place.segment, place.kind, rectangle.layer, rectangle.head, span)
         found = cells.weights(*where) if derivative is None else cells.derivatives(derivative, *where)
         weights = found.reshape(*rectangle.shape, rows, width)
@@ -200,13 +208,12 @@ def _example(store: "Store", example: int | str) -> tuple[int, str]:
         number = operator.index(example)
     except TypeError:
         raise BadInput(doing, f"{example!r}", "the number of an example, or its name") from None
-    index = int(np.searchsorted(store.engine.places.examples, number))
-    if index == len(store.engine.places.examples) or store.engine.places.examples[index] != number:
-        known = store.engine.places.examples
+    known = store.engine.places.examples
+    index = int(np.searchsorted(known, number))
+    if index == len(known) or known[index] != number:
         span = f"one of {known[0]}-{known[-1]}" if len(known) else "none: this store has no examples"
         raise NotFound(doing, f"example={number}", span)
-    name = database.run("select name from examples where example = $example", {"example": number}, doing=doing)
-    return number, str(name["name"][0])
+    return number, str(store.engine.places.names[index])
 
 
 def _numbers(word: str, wanted: Any, most: int, doing: str) -> list[int]:

@@ -94,10 +94,17 @@ def _evidence(name: str, table: str, expected: str, *, task: bool = False, more:
     return _Need(f"stored.{table}", f"the store has no {name.replace('_', ' ')}", expected, remedy)
 
 
-def _plan(plan: str, there: str, expected: str) -> _Need:
-    more = f" --set 'ablations.plan=[\"{plan}\"]'"
+def _plan(plan: str, there: str, expected: str, *, more: str = "") -> _Need:
+    more = f" --set 'ablations.plan=[\"{plan}\"]'{more}"
     need = _evidence("ablations", f"head_sets where {there}", expected, task=True, more=more)
     return need._replace(found=f"the store has no ablations of the plan {plan}")
+
+
+def _switched_off(intervention: str) -> _Need:
+    there = f"plan = 'heads' and intervention = '{intervention}'"
+    more = f" --set 'ablations.intervention=[\"{intervention}\"]'"
+    need = _plan("heads", there, "scores of the task with each head switched off so", more=more)
+    return need._replace(found=f"no head of the store was switched off by intervention {intervention}")
 
 
 _EVIDENCE: Mapping[str, _Need] = {
@@ -123,6 +130,7 @@ _EVIDENCE: Mapping[str, _Need] = {
         )
     },
     "ablated_heads": _plan("heads", "plan = 'heads'", "scores of the task with each head switched off"),
+    **{f"ablated_{intervention}": _switched_off(intervention) for intervention in ("zero", "uniform", "mean")},
     "ablated_layers": _plan("layers", "plan = 'layers'", "scores of the task with each layer switched off"),
     "pruned_heads": _plan("pruning", "plan = 'pruning'", "scores of the task with more and more heads switched off"),
     "searched_heads": _plan("greedy", "plan in ('greedy', 'beam')", "sets of heads that a search switched off"),

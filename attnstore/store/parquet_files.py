@@ -13,6 +13,7 @@ from attnstore.format import names
 from attnstore.format.fact_tables import ANNOTATIONS, COMPUTED, DECLARED, FROM_MAPS
 from attnstore.format.manifest import File, Unit
 from attnstore.store.contents import Contents
+from attnstore.store.held import Budget
 
 FACT_TABLES = ("head_facts", "token_facts", "token_masses", "word_facts", *COMPUTED)
 """Tables that a reduction can fill anew from the maps."""
@@ -54,6 +55,7 @@ class ParquetFiles:
             del found[table]
         for table, by_segment in found.items():
             self.sources[table] = tuple(by_segment.values())
+        self.budget = Budget()
         self._checked: set[Path] = set()
         self._lock = threading.Lock()
 

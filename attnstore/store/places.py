@@ -111,16 +111,17 @@ def _cut(places: Places, cells: int) -> Places:
 
 
 class PlaceTable:
-    """Every place of a store, by kind and segment; `examples` are the example numbers, ascending."""
+    """Every place of a store, by kind and segment; `examples` are the numbers, ascending, `names` beside them."""
 
     def __init__(self, info: StoreInfo, database: Database) -> None:
         text = f"""
-            select example, segment, n_tokens as source, n_target_tokens as target,
+            select example, name, segment, n_tokens as source, n_target_tokens as target,
                 {", ".join(f"cell_{kind} as {kind}" for kind in KINDS)}
             from stored.examples order by example
         """
         table = database.run(text, doing="reading where the maps lie")
-        columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+        self.names = table["name"]
+        columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names if name != "name"}
         self.examples: Numbers = columns["example"].astype(np.int64)
         if len(self.examples) > 1 and int(np.diff(self.examples).min()) < 1:
             raise Damaged("reading where the maps lie", "an example number that comes twice", "each number once")
@@ -143,7 +144,8 @@ class PlaceTable:
     def only(self, examples: Numbers) -> "PlaceTable":
         """The places of these examples alone."""
         chosen = copy(self)
-        chosen.examples = self.examples[np.isin(self.examples, examples)]
+        among = np.isin(self.examples, examples)
+        chosen.examples, chosen.names = self.examples[among], self.names.filter(among)
         kept = {kind: [place[np.isin(place.example, examples)] for place in own] for kind, own in self._by_kind.items()}
         chosen._by_kind = {kind: tuple(place for place in own if len(place)) for kind, own in kept.items()}
         return chosen

@@ -1,10 +1,12 @@
 """This file finds the heads and examples that a filter of Arrow leaves over, without reading the filter itself.
 
 Arrow can tell which fragments of a dataset a filter may match from what is stated of each fragment. The
-fragments here are made up: one for each head, one for each group of examples, one for each example.
+fragments here are made up: one for each head, one for each group of examples, one for each example. A filter on
+nothing but heads or examples needs none of them: Arrow applies it to the table of heads or of examples.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,32 @@ from attnstore.store.rectangles import Head
 
 GROUP = 256
 """Examples of one group: a filter costs some microseconds for each group, and for each example of those left over."""
+
+
+_HEAD_NAMES = {"kind", "layer", "head"}
+_MOST_PAIRS = 2**20
+"""Heads times examples for which it is found out whether a filter takes them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a filter leaves over: heads in order, examples ascending (None for all).
+
+    `decided` where every row of these heads and examples passes it, so that it need not be applied to rows.
+    """
+
+    heads: tuple[Head, ...]
+    examples: NDArray[np.int64] | None
+    decided: bool
+
+    def only(self, heads: frozenset[Head] | None, examples: NDArray[np.int64] | None) -> "Chosen":
+        """The same without other heads and examples than these; None for no limit."""
+        own = self.heads if heads is None else tuple(head for head in self.heads if head in heads)
+        if examples is None or self.examples is None:
+            both = self.examples if examples is None else examples
+        else:
+            both = np.intersect1d(self.examples, examples)
+        return Chosen(own, both, self.decided)
 
 
 class Pruning:
@@ -37,6 +65,29 @@ class Pruning:
             for group in self._groups
         )
         self._members: dict[int, ds.FileSystemDataset] = {}
+
+    @property
+    def n_examples(self) -> int:
+        """How many examples there are."""
+        return len(self._examples)
+
+    def chosen(self, condition: pc.Expression | None) -> Chosen:
+        """What the filter leaves over, and perhaps some heads or examples more."""
+        if condition is None:
+            return Chosen(self._heads, None, True)
+        names = columns_of(condition, CELL_COLUMNS.names)
+        if names <= _HEAD_NAMES:
+            return Chosen(tuple(self._heads[row] for row in _rows(_table(self._heads), condition)), None, True)
+        if names <= {"example"}:
+            found = _rows(pa.table({"example": self._examples.astype(np.int32)}), condition)
+            return Chosen(self._heads, self._examples[found], True)
+        heads, examples = self.heads(condition), self.examples(condition)
+        if not names <= _HEAD_NAMES | {"example"}:
+            return Chosen(heads, examples, False)
+        every = self._examples if examples is None else examples
+        n_pairs = len(heads) * len(every)
+        decided = n_pairs <= _MOST_PAIRS and len(_rows(_table(heads, every), condition)) == n_pairs
+        return Chosen(heads, examples, decided)
 
     def heads(self, condition: pc.Expression | None) -> tuple[Head, ...]:
         """The heads that the filter may match, in order."""
@@ -64,6 +115,26 @@ def columns_of(condition: pc.Expression | None, names: Iterable[str]) -> set[str
     """Those of `names` that a filter mentions, and perhaps some that only look so."""
     text = "" if condition is None else str(condition)
     return {name for name in names if name in text}
+
+
+def _table(heads: Sequence[Head], examples: NDArray[np.int64] | None = None) -> pa.Table:
+    """A row for each head, or for each head and example."""
+    times = 1 if examples is None else len(examples)
+    kinds, layers, numbers = zip(*heads, strict=True) if heads else ((), (), ())
+    columns = {
+        "kind": pa.array(np.repeat(np.array(kinds, object), times), pa.string()),
+        "layer": np.repeat(np.array(layers, np.int16), times),
+        "head": np.repeat(np.array(numbers, np.int16), times),
+    }
+    return pa.table(
+        columns if examples is None else {**columns, "example": np.tile(examples.astype(np.int32), len(heads))}
+    )
+
+
+def _rows(table: pa.Table, condition: pc.Expression) -> NDArray[np.int64]:
+    """The rows that pass a filter, ascending."""
+    numbered = table.append_column("number of the row", pa.array(np.arange(len(table))))
+    return np.sort(numbered.filter(condition)["number of the row"].to_numpy())
 
 
 def _small(number: int) -> pa.Scalar:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 
 import duckdb
 
@@ -13,16 +14,14 @@ _READING = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI, duckdb.Stat
 def check_statement(text: str, params: Mapping[str, object], doing: str) -> None:
     """Raise unless the text is one reading statement with these parameters: BadQuestion, or BadInput for those."""
     try:
-        statements = duckdb.extract_statements(text)
+        statements = _parsed(text)
     except Exception as error:  # also ValueError, for statement types that the bindings do not know
         raise BadQuestion(doing, _first_line(str(error)), "one SELECT statement") from error
     if len(statements) != 1:
         raise BadQuestion(doing, f"{len(statements)} statements", "one SELECT statement")
-    if statements[0].type not in _READING:
-        raise BadQuestion(
-            doing, f"a statement of type {statements[0].type.name}", "one that reads: SELECT, FROM, DESCRIBE"
-        )
-    wanted = {str(name) for name in statements[0].named_parameters}
+    kind, wanted = statements[0]
+    if kind not in _READING:
+        raise BadQuestion(doing, f"a statement of type {kind.name}", "one that reads: SELECT, FROM, DESCRIBE")
     if absent := sorted(wanted - set(params)):
         raise BadInput(doing, f"no value for ${', $'.join(absent)}", f"{absent[0]}=VALUE")
     if surplus := sorted(set(params) - wanted):
@@ -31,6 +30,13 @@ def check_statement(text: str, params: Mapping[str, object], doing: str) -> None
             f"a value for {', '.join(surplus)}, which the statement does not use",
             ", ".join(f"${name}" for name in sorted(wanted)) or "no parameters",
         )
+
+
+@lru_cache(256)
+def _parsed(text: str) -> tuple[tuple[duckdb.StatementType, frozenset[str]], ...]:
+    """The type and the parameters of each statement in a text."""
+    found = duckdb.extract_statements(text)
+    return tuple((one.type, frozenset(str(name) for name in one.named_parameters)) for one in found)
 
 
 def stated(

@@ -3,7 +3,7 @@
 import html
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,7 @@ from attnstore.store.contents import Contents, read_contents
 # Opening reads JSON only: DuckDB, Arrow, Zarr and NumPy are loaded by the first question.
 if TYPE_CHECKING:
     from attnstore.catalogue.question import Question
+    from attnstore.format.quantise import Floats
     from attnstore.reduce.words import PieceMode
     from attnstore.store.attention_map import AttentionMap
     from attnstore.store.engine import Engine
@@ -27,8 +28,9 @@ def open(  # noqa: A001 - `attnstore.open` reads as it should
 ) -> "Store":
     """The store in a folder, at its newest snapshot, or at the one that `snapshot` (a number) or `tag` names.
 
-    `expect` is the content hash that the store must have, or its first eight digits or more. Every listed file is
-    checked to exist with its recorded size. Raises NotAStore, UnsupportedFormat, NotFound, BadInput or Damaged.
+    `expect` is the content hash that the store must have, or its first eight digits or more. Before the first table or
+    map is read, every listed file is checked to exist with its recorded size. Raises NotAStore, UnsupportedFormat,
+    NotFound, BadInput or Damaged.
     """
     return Store(read_contents(path, snapshot=snapshot, tag=tag, expect=expect))
 
@@ -130,6 +132,12 @@ class Store:
             renormalise=renormalise,
             weights=weights,
         )
+
+    def head_maps(self, layer: int, head: int, *, kind: str | None = None) -> "Iterator[tuple[int, Floats]]":
+        """The maps of one head, example by example: see `attnstore.store.head_maps.head_maps`."""
+        from attnstore.store.head_maps import head_maps
+
+        return head_maps(self, layer, head, kind=kind)
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -5,18 +5,18 @@
 -- of these that was run. The model is not trained again.
 --
 -- `delta` is value - baseline, the model as it is: what the task needs has a negative one, but for the loss a positive
--- one. `metric` null is the task's default, `intervention` null the first of the three that was run; `zero` takes away what the head
--- adds, `uniform` gives all real keys the same weight (Kovaleva et al.), `mean` puts in the mean output of the head: three
--- different experiments. Metrics are those of the view set_scores.
+-- one. `metric` null is the task's default, `intervention` null the first of the three that was run; `zero` takes away
+-- what the head adds, `uniform` gives all real keys the same weight (Kovaleva et al.), `mean` puts in the mean output
+-- of the head: three different experiments. Metrics are those of the view set_scores.
 --
 -- `bootstrap` resamples the examples so often, with replacement, for the 2.5 and 97.5 percentiles of delta; equal seeds
 -- give equal intervals. Null for f1 of classes, matthews and correlations, which are no means over examples.
--- reads:   set_effects, paired_scores, head_sets, head_scores, examples
+-- reads:   set_effects, head_sets, head_scores, set_intervals(bootstrap=$bootstrap, seed=$seed)
 -- needs:   pruned_heads
--- params:  ranking text in (delta, importance, given) = null, metric text = null, intervention text in (zero, uniform, mean) = null,
---          bootstrap integer = 0, seed integer = 0
--- returns: task, metric, intervention, series [which order], k [heads that are off], value, baseline, delta [value - baseline],
---          n [examples or targets], delta_low [null without bootstrap], delta_high, head_set
+-- params:  ranking text in (delta, importance, given) = null, metric text = null,
+--          intervention text in (zero, uniform, mean) = null, bootstrap integer from 0 = 0, seed integer from 0 = 0
+-- returns: task, metric, intervention, series [which order], k [heads that are off], value, baseline,
+--          delta [value - baseline], n [examples or targets], delta_low [null without bootstrap], delta_high, head_set
 -- source:  Song's poster, table 2; Michel et al. 2019, section 4
 -- paint:   profile(value, k, by=series)
 with chosen as materialized (
@@ -41,37 +41,10 @@ with chosen as materialized (
         = min(list_position(['zero', 'uniform', 'mean'], intervention)) over ()
         and list_position(['delta', 'importance', 'given'], ranking)
         = min(list_position(['delta', 'importance', 'given'], ranking)) over ()
-),
-draws as (
-    select resample, example, count(*) as times
-    from (
-        select
-            r.resample,
-            numbers[1 + (md5_number_lower($seed || '/' || r.resample || '/' || place) % len(numbers))::integer] as example
-        from (select list(example order by example) as numbers from examples) as e,
-            (select unnest(range($bootstrap)) as resample) as r,
-            (select unnest(range(1, len(numbers) + 1)) as place from (
-                select list(example) as numbers from examples)) as p
-    )
-    group by resample, example
-),
-intervals as (
-    select head_set, quantile_cont(delta, 0.025) as delta_low, quantile_cont(delta, 0.975) as delta_high
-    from (
-        select
-            head_set, resample,
-            sum(times * total) / sum(times * paired_scores.n) - sum(times * baseline_total) / sum(times * baseline_n) as delta
-        from paired_scores
-        join chosen using (head_set, metric)
-        join draws using (example)
-        group by head_set, resample
-    )
-    where $bootstrap > 0  -- known when DuckDB plans: without a bootstrap none of it runs
-    group by head_set
 )
 select
     c.task, c.metric, c.intervention, c.series, c.step as k, c.value, c.baseline, c.delta, c.n,
     i.delta_low, i.delta_high, c.head_set
 from chosen as c
-left join intervals as i using (head_set)
+left join set_intervals as i using (head_set, metric)
 order by c.series, c.step, c.head_set

@@ -16,7 +16,7 @@
 -- params:  kind text = null,
 --          statistic text in (cls_entropy, entropy, confidence, cls, distance, grid_distance, output_norm,
 --          logit_contribution, ablation_loss) = cls_entropy,
---          control text in (none, shuffled, luminance) = none, permutations integer = 1000, seed integer = 0
+--          control text in (none, shuffled, luminance) = none, permutations integer = 1000, seed integer from 0 = 0
 -- returns: layer, head, eta2 [0-1], eta2_chance [0-1], h [Kruskal-Wallis], p, q [Benjamini-Hochberg over heads],
 --          best_class, direction [higher; lower], auroc [0-1, held-out half], n [labelled examples], n_classes
 -- source:  class preference of heads; Kruskal and Wallis 1952; Benjamini and Hochberg 1995

@@ -6,7 +6,7 @@
 -- fits inputs of about 128 tokens, or with `broad_share` over that share of the entropy of uniform attention. Needs
 -- the extra `analysis`.
 -- reads:   head_coordinates(eps=$eps, sampled=$sampled, seed=$seed, root=$root), head_facts
--- params:  kind text = null, eps real = 0.001, sampled integer = null, seed integer = 0, root boolean = false,
+-- params:  kind text = null, eps real = 0.001, sampled integer = null, seed integer from 0 = 0, root boolean = false,
 --          broad_share real = null
 -- returns: layer, head, x, y, label [next; previous; broad; cls; sep; punct; other], stress [of the whole picture, 0-1],
 --          head_label [layer-head, from 1 as papers print]

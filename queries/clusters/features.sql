@@ -28,34 +28,49 @@ totals as (
     group by relation, derived
     having count(*) >= $min_count
 ),
--- A word's list over heads is taken before it meets the heads: afterwards it would be taken once a head.
-predictions as (
-    select a.relation, a.derived, a.governor, f.attends_to, f.attended_by
+-- Rows that meet lists over heads are few and narrow: a number stands for the relation.
+buckets as materialized (
+    select relation, n, (row_number() over ())::smallint as bucket, derived
+    from totals
+),
+asked as materialized (
+    select b.bucket, a.example, a.word, a.governor
     from arcs as a
+    join buckets as b using (relation, derived)
+),
+predictions as not materialized (
+    select a.bucket, a.governor, f.attends_to, f.attended_by
+    from asked as a
     join stored.word_facts as f using (example, word)
     where f.kind = $kind
 ),
-hits as (
-    select
-        t.relation, t.n, h.layer, h.head,
-        count(*) filter (p.attends_to[h.position] = p.governor) as dep_to_head,
-        count(*) filter (p.attended_by[h.position] = p.governor) as head_to_dep
-    from totals as t
-    join predictions as p using (relation, derived)
-    cross join stored.heads as h
+bucket_hits as (
+    select 'dep_to_head' as direction, p.bucket, h.position, count(*) as correct
+    from predictions as p
+    join stored.heads as h on p.attends_to[h.position] = p.governor
     where h.kind = $kind
-    group by t.relation, t.n, h.layer, h.head
+    group by p.bucket, h.position
+    union all
+    select 'head_to_dep', p.bucket, h.position, count(*)
+    from predictions as p
+    join stored.heads as h on p.attended_by[h.position] = p.governor
+    where h.kind = $kind
+    group by p.bucket, h.position
+),
+hits as (
+    select h.layer, h.head, b.relation || ':' || d.direction as feature, coalesce(c.correct, 0) / b.n as value, b.n
+    from buckets as b
+    cross join stored.heads as h
+    cross join (select unnest(['dep_to_head', 'head_to_dep']) as direction) as d
+    left join bucket_hits as c
+        on c.bucket = b.bucket and c.position = h.position and c.direction = d.direction
+    where h.kind = $kind
 )
 select layer, head, feature, value, n
 from (
     select layer, head, feature, value, n, 0 as place from rows
     union all
-    select
-        layer, head,
-        relation || ':' || unnest(['dep_to_head', 'head_to_dep']) as feature,
-        unnest([dep_to_head, head_to_dep]) / n as value,
-        n, 1
-    from hits
+    select layer, head, feature, value, n, 1 from hits
 )
 where value is not null
 order by layer, head, place, feature

@@ -9,7 +9,8 @@
 -- needs:   head_weights if number in (w_query_norm, w_key_norm, w_value_norm, w_output_norm, w_output_share,
 --          w_output_spectral, qk_norm, qk_spectral, qk_rank, ov_norm, ov_spectral, ov_rank, copying),
 --          output_norms if number in (output_norm, output_share),
---          ablated_heads if number in (ablation_zero, ablation_uniform, ablation_mean),
+--          ablated_zero if number=ablation_zero, ablated_uniform if number=ablation_uniform,
+--          ablated_mean if number=ablation_mean,
 --          importance_facts if number in (importance, importance_tokens)
 -- params:  kind text = null,
 --          number text in (confidence, entropy, cls, sep, previous, next, self, distance, w_query_norm, w_key_norm,

@@ -12,7 +12,7 @@
 --          candidates text in (preceding_mention_heads, earlier_mention_heads, mention_heads, all_words)
 --            = preceding_mention_heads,
 --          determiners text in (pronoun, nominal) = pronoun, pieces text in (mean, first, max) = mean,
---          correct boolean = null, limit integer = 20,
+--          correct boolean = null, limit integer from 0 = 20,
 --          weights text in (attention, norm) = attention
 -- returns: example, name, sentence, mention [its text], head_word [its form], predicted [null where none],
 --          antecedents [texts of the mentions that are right], weight [0-1], correct, word [of the head word],

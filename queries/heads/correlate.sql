@@ -11,10 +11,12 @@
 --          head_weights if y in (w_query_norm, w_key_norm, w_value_norm, w_output_norm, w_output_share,
 --          w_output_spectral, qk_norm, qk_spectral, qk_rank, ov_norm, ov_spectral, ov_rank, copying),
 --          output_norms if x in (output_norm, output_share),
---          ablated_heads if x in (ablation_zero, ablation_uniform, ablation_mean),
+--          ablated_zero if x=ablation_zero, ablated_uniform if x=ablation_uniform,
+--          ablated_mean if x=ablation_mean,
 --          importance_facts if x in (importance, importance_tokens),
 --          output_norms if y in (output_norm, output_share),
---          ablated_heads if y in (ablation_zero, ablation_uniform, ablation_mean),
+--          ablated_zero if y=ablation_zero, ablated_uniform if y=ablation_uniform,
+--          ablated_mean if y=ablation_mean,
 --          importance_facts if y in (importance, importance_tokens)
 -- params:  kind text = null,
 --          x text in (confidence, entropy, cls, sep, previous, next, self, distance, w_query_norm, w_key_norm,
@@ -25,7 +27,7 @@
 --          w_value_norm, w_output_norm, w_output_share, w_output_spectral, qk_norm, qk_spectral, qk_rank, ov_norm,
 --          ov_spectral, ov_rank, copying, output_norm, output_share, ablation_zero, ablation_uniform, ablation_mean,
 --          importance, importance_tokens) = null,
---          bootstrap integer = 1000, seed integer = 0
+--          bootstrap integer from 0 = 1000, seed integer from 0 = 0
 -- returns: x, y, spearman [-1 to 1], low [of spearman; null without bootstrap], high, pearson [-1 to 1], n [heads]
 -- source:  essay on transformer heads, section 2
 -- paint:   bars(spearman, by=y, low=low, high=high), bars(pearson, by=y)

@@ -58,22 +58,49 @@ baselines as (
     group by relation
     having sum(n) >= $min_count
 ),
-asked as (
-    select example, relation, 'dep_to_head' as direction, word, governor as gold from arcs
-    union all
-    select example, relation, 'head_row', governor, word from arcs
+-- Rows that meet lists over heads are few and narrow: a number stands for the relation.
+buckets as materialized (
+    select relation, (row_number() over ())::smallint as bucket
+    from baselines
 ),
-predictions as (
-    select a.relation, a.direction, a.gold, f.attends_to as predicted
+asked as materialized (
+    select b.bucket, a.example, a.word, a.governor
+    from arcs as a
+    join buckets as b using (relation)
+),
+by_dependent as not materialized (
+    select a.bucket, a.governor, f.attends_to
     from asked as a
     join stored.word_facts as f on f.example = a.example and f.word = a.word
     where f.kind = $kind
 ),
-hits as (
-    select h.position, p.relation, p.direction, count(*) filter (p.predicted[h.position] = p.gold) as correct
-    from predictions as p, stored.heads as h
+by_governor as not materialized (
+    select a.bucket, a.word, f.attends_to
+    from asked as a
+    join stored.word_facts as f on f.example = a.example and f.word = a.governor
+    where f.kind = $kind
+),
+bucket_hits as (
+    select 'dep_to_head' as direction, p.bucket, h.position, count(*) as correct
+    from by_dependent as p
+    join stored.heads as h on p.attends_to[h.position] = p.governor
     where h.kind = $kind
-    group by all
+    group by p.bucket, h.position
+    union all
+    select 'head_row', p.bucket, h.position, count(*)
+    from by_governor as p
+    join stored.heads as h on p.attends_to[h.position] = p.word
+    where h.kind = $kind
+    group by p.bucket, h.position
+),
+hits as (
+    select h.position, b.relation, d.direction, coalesce(c.correct, 0) as correct
+    from buckets as b
+    cross join stored.heads as h
+    cross join (select unnest(['dep_to_head', 'head_row']) as direction) as d
+    left join bucket_hits as c
+        on c.bucket = b.bucket and c.position = h.position and c.direction = d.direction
+    where h.kind = $kind
 ),
 gains as (
     select h.position, h.relation, h.direction, b.n, b.offset, h.correct / b.n - b.share as gain

@@ -6,7 +6,7 @@
 -- reads:   same_word_facts(pieces=$pieces, seed=$seed)
 -- needs:   parts, words
 -- params:  kind text = null, mode text in (macro, micro) = macro, pieces text in (mean, first, max) = mean,
---          seed integer = 0
+--          seed integer from 0 = 0
 -- returns: layer, head, direction [a_to_b; b_to_a], value [weight, 0-1], control [weight, 0-1], difference,
 --          n [examples with such words]
 -- source:  Kovaleva et al. 2019, section 5

@@ -38,36 +38,57 @@ with arcs as materialized (
         and ($words = 'all' or split_part(deprel, ':', 1) <> 'punct')
         and ($words <> 'all_no_punct_no_root' or split_part(deprel, ':', 1) <> 'root')
 ),
--- The word whose row or column is read, and the word that would be right.
-asked as (
-    select 'dep_to_head' as direction, example, relation, derived, dependent as word, governor as gold
+-- Rows that meet lists over heads are few and narrow: a number stands for the relation, and one row of lists serves two
+-- directions.
+buckets as materialized (
+    select relation, derived, (row_number() over ())::smallint as bucket, count(*) as n
     from arcs
-    union all
-    select 'head_to_dep', example, relation, derived, dependent, governor
-    from arcs
-    union all
-    select 'head_row', example, relation, derived, governor, dependent
-    from arcs
+    group by relation, derived
 ),
--- A word's list over heads is taken before it meets the heads: afterwards it would be taken once a head.
-predictions as (
-    select
-        a.direction, a.relation, a.derived, a.gold,
-        if(a.direction = 'head_to_dep', f.attended_by, f.attends_to) as predicted
+asked as materialized (
+    select b.bucket, a.example, a.dependent, a.governor
+    from arcs as a
+    join buckets as b using (relation, derived)
+    where $relation is null or $relation in ('all', a.relation)
+),
+by_dependent as not materialized (
+    select a.bucket, a.governor, f.attends_to, f.attended_by
     from asked as a
-    join stored.word_facts as f on f.example = a.example and f.word = a.word
-    where f.kind = $kind and ($relation is null or $relation in ('all', a.relation))
+    join stored.word_facts as f on f.example = a.example and f.word = a.dependent
+    where f.kind = $kind
+),
+by_governor as not materialized (
+    select a.bucket, a.dependent, f.attends_to
+    from asked as a
+    join stored.word_facts as f on f.example = a.example and f.word = a.governor
+    where f.kind = $kind
 ),
 asked_heads as (
     select layer, head, position
     from stored.heads
     where kind = $kind and ($layer is null or layer = $layer) and ($head is null or head = $head)
 ),
+-- The word that a row or column weighs most is the one that would be right.
+bucket_hits as (
+    select 'dep_to_head' as direction, p.bucket, h.position, count(*) as correct
+    from by_dependent as p
+    join asked_heads as h on p.attends_to[h.position] = p.governor
+    group by p.bucket, h.position
+    union all
+    select 'head_to_dep', p.bucket, h.position, count(*)
+    from by_dependent as p
+    join asked_heads as h on p.attended_by[h.position] = p.governor
+    group by p.bucket, h.position
+    union all
+    select 'head_row', p.bucket, h.position, count(*)
+    from by_governor as p
+    join asked_heads as h on p.attends_to[h.position] = p.dependent
+    group by p.bucket, h.position
+),
 hits as (
-    select p.direction, p.relation, p.derived, h.position, count(*) as correct
-    from predictions as p
-    join asked_heads as h on p.predicted[h.position] = p.gold
-    group by p.direction, p.relation, p.derived, h.position
+    select h.direction, b.relation, b.derived, h.position, h.correct
+    from bucket_hits as h
+    join buckets as b using (bucket)
 ),
 every_hit as (
     from hits
@@ -78,9 +99,8 @@ every_hit as (
     group by direction, position
 ),
 totals as (
-    select relation, derived, count(*) as n
-    from arcs
-    group by relation, derived
+    select relation, derived, n
+    from buckets
 ),
 every_total as (
     from totals

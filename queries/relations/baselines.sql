@@ -7,8 +7,8 @@
 -- needs:   relations
 -- params:  kind text = null, relation text = null, deprel_level text in (base, full) = full,
 --          words text in (all, all_no_punct, all_no_punct_no_root) = all, derived boolean = true,
---          possessive boolean = false, reach_back integer = 3, reach_ahead integer = 2, min_count integer = 1,
---          best boolean = false, compat text in (strict, clark) = strict
+--          possessive boolean = false, reach_back integer = 3, reach_ahead integer = 2,
+--          min_count integer = 1, best boolean = false, compat text in (strict, clark) = strict
 -- returns: relation, offset [words], n [dependents], correct, accuracy [0-1], derived [not annotated]
 -- source:  Clark et al. 2019, section 4.2
 -- paint:   matrix(accuracy, relation, offset)

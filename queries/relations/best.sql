@@ -20,8 +20,8 @@
 --          words text in (all, all_no_punct, all_no_punct_no_root) = all, derived boolean = true,
 --          directions text in (published, all) = published, possessive boolean = false,
 --          pieces text in (mean, first, max) = mean, reach_back integer = 3, reach_ahead integer = 2,
---          min_count integer = 1, held_out text in (no, odd, even) = no, bootstrap integer = 0, seed integer = 0,
---          compat text in (strict, clark) = strict,
+--          min_count integer = 1, held_out text in (no, odd, even) = no, bootstrap integer from 0 = 0,
+--          seed integer from 0 = 0, compat text in (strict, clark) = strict,
 --          weights text in (attention, norm) = attention
 -- returns: relation, n [dependents scored], layer, head, direction [dep_to_head; head_row; head_to_dep],
 --          accuracy [0-1], baseline [accuracy of the offset, 0-1], offset [words],
@@ -47,42 +47,71 @@ sentences as materialized (
 ),
 arcs as materialized (
     select
-        r.example, s.fold, s.number, s.root, s.last_word, r.governor, r.derived,
+        r.example, r.side, r.part, r.sentence, e.fold, r.governor, r.derived,
         if($possessive, coalesce(r.clitic, r.word), r.word) as dependent,
         if($deprel_level = 'base', split_part(r.deprel, ':', 1), r.deprel) as relation
     from relations as r
-    join sentences as s using (example, side, part, sentence)
+    join folds as e using (example)
     where
-        ($derived or not r.derived)
+        r.side = (select any_value(queries) from heads where kind = $kind)
+        and $kind <> 'cross'
+        and ($derived or not r.derived)
         and ($words = 'all' or split_part(r.deprel, ':', 1) <> 'punct')
         and ($words <> 'all_no_punct_no_root' or split_part(r.deprel, ':', 1) <> 'root')
 ),
--- The word whose row or column is read, and the word that would be right.
-asked as (
-    select 'dep_to_head' as direction, example, fold, relation, derived, dependent as word, governor as gold
-    from arcs
-    union all
-    select 'head_to_dep', example, fold, relation, derived, dependent, governor
-    from arcs
-    union all
-    select 'head_row', example, fold, relation, derived, governor, dependent
-    from arcs
-    where $directions = 'all'
+placed as (
+    select a.*, s.number, s.root, s.last_word
+    from arcs as a
+    join sentences as s using (example, side, part, sentence, fold)
 ),
-predictions as (
-    select
-        a.direction, a.fold, a.relation, a.derived, a.gold,
-        if(a.direction = 'head_to_dep', f.attended_by, f.attends_to) as predicted
+-- Rows that meet lists over heads are few and narrow: a number stands for the relation, and one row of lists serves both
+-- of the paper's directions.
+buckets as materialized (
+    select relation, derived, fold, (row_number() over ())::smallint as bucket, count(*) as n
+    from arcs
+    group by relation, derived, fold
+),
+asked as materialized (
+    select b.bucket, a.example, a.dependent, a.governor
+    from arcs as a
+    join buckets as b using (relation, derived, fold)
+),
+by_dependent as not materialized (
+    select a.bucket, a.governor, f.attends_to, f.attended_by
     from asked as a
-    join stored.word_facts as f on f.example = a.example and f.word = a.word
+    join stored.word_facts as f on f.example = a.example and f.word = a.dependent
     where f.kind = $kind
 ),
-hits as (
-    select p.relation, p.derived, p.fold, p.direction, h.position, count(*) as correct
-    from predictions as p
-    join stored.heads as h on p.predicted[h.position] = p.gold
+by_governor as not materialized (
+    select a.bucket, a.dependent, f.attends_to
+    from asked as a
+    join stored.word_facts as f on f.example = a.example and f.word = a.governor
+    where f.kind = $kind and $directions = 'all'
+),
+-- The word that a row or column weighs most is the one that would be right.
+bucket_hits as (
+    select 'dep_to_head' as direction, p.bucket, h.position, count(*) as correct
+    from by_dependent as p
+    join stored.heads as h on p.attends_to[h.position] = p.governor
     where h.kind = $kind
-    group by p.relation, p.derived, p.fold, p.direction, h.position
+    group by p.bucket, h.position
+    union all
+    select 'head_to_dep', p.bucket, h.position, count(*)
+    from by_dependent as p
+    join stored.heads as h on p.attended_by[h.position] = p.governor
+    where h.kind = $kind
+    group by p.bucket, h.position
+    union all
+    select 'head_row', p.bucket, h.position, count(*)
+    from by_governor as p
+    join stored.heads as h on p.attends_to[h.position] = p.dependent
+    where h.kind = $kind
+    group by p.bucket, h.position
+),
+hits as (
+    select b.relation, b.derived, b.fold, h.direction, h.position, h.correct
+    from bucket_hits as h
+    join buckets as b using (bucket)
 ),
 offset_hits as (
     select
@@ -90,13 +119,12 @@ offset_hits as (
         count(*) filter (
             greatest(root, least(last_word, dependent + o.offset)) = coalesce(governor, root)
         ) as correct
-    from arcs, (select unnest(range(-$reach_back, $reach_ahead + 1)) as offset) as o
+    from placed, (select unnest(range(-$reach_back, $reach_ahead + 1)) as offset) as o
     group by relation, derived, fold, o.offset
 ),
 totals as (
-    select relation, derived, fold, count(*) as n
-    from arcs
-    group by relation, derived, fold
+    select relation, derived, fold, n
+    from buckets
 ),
 every_total as (
     from totals
@@ -110,7 +138,9 @@ head_scores as (
     select t.relation, t.derived, t.fold, t.n, d.direction, h.position, coalesce(e.correct, 0) as correct
     from every_total as t
     cross join stored.heads as h
-    cross join (select distinct direction from asked) as d
+    cross join (
+        select unnest(['dep_to_head', 'head_to_dep', 'head_row']) as direction
+    ) as d
     left join (
         from hits
         union all
@@ -119,7 +149,7 @@ head_scores as (
         where not derived
         group by fold, direction, position
     ) as e using (relation, derived, fold, direction, position)
-    where h.kind = $kind
+    where h.kind = $kind and (d.direction <> 'head_row' or $directions = 'all')
 ),
 offset_scores as (
     from offset_hits
@@ -159,7 +189,7 @@ chosen as materialized (
 -- From here on the bootstrap: what was chosen, sentence by sentence, and how often each sentence is drawn.
 scored_arcs as (
     select relation, example, number, derived, dependent, governor, root, last_word
-    from arcs
+    from placed
     where fold = if($held_out = 'no', 0, 1)
 ),
 by_sentence as (

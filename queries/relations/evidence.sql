@@ -11,7 +11,7 @@
 --          direction text in (dep_to_head, head_to_dep, head_row) = dep_to_head,
 --          deprel_level text in (base, full) = full,
 --          words text in (all, all_no_punct, all_no_punct_no_root) = all, possessive boolean = false,
---          correct boolean = null, pieces text in (mean, first, max) = mean, limit integer = 20,
+--          correct boolean = null, pieces text in (mean, first, max) = mean, limit integer from 0 = 20,
 --          weights text in (attention, norm) = attention
 -- returns: example, name, sentence, word [of the dependent], dependent, gold [what would be right],
 --          predicted, weight [0-1], correct, asked_word, gold_word, predicted_word, first_word

@@ -7,7 +7,7 @@
 -- no rows here.
 -- reads:   tree_facts(pieces=$pieces, sample=$sample), words, heads
 -- needs:   relations
--- params:  kind text = null, pieces text in (mean, first, max) = mean, sample integer = null
+-- params:  kind text = null, pieces text in (mean, first, max) = mean, sample integer from 0 = null
 -- returns: layer, head, uas [0-1], branching [UAS of a branch to one side, 0-1], uuas [0-1],
 --          adjacent [UUAS of joining neighbours, 0-1], n [words with a governor]
 -- source:  Raganato and Tiedemann 2018; Htut et al. 2019

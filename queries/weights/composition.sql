@@ -9,7 +9,7 @@
 -- reads:   compositions
 -- needs:   head_weights
 -- params:  kind text = null, relation text in (q, k, v) = null, layer_a integer = null, layer_b integer = null,
---          limit integer = 100
+--          limit integer from 0 = 100
 -- returns: relation, layer_a, head_a, layer_b, head_b, score [0-1], random [0-1], over_random [score - random],
 --          approximate, folded
 -- source:  Elhage et al. 2021; essay on transformer heads, section 2

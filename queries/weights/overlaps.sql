@@ -5,7 +5,7 @@
 -- alike come first.
 -- reads:   head_overlaps
 -- needs:   head_weights
--- params:  kind text = null, limit integer = 100
+-- params:  kind text = null, limit integer from 0 = 100
 -- returns: layer, head_a, head_b, overlap [0-1], random [0-1], cosine_smallest [of the smallest angle, 0-1],
 --          cosine_mean [of the mean of the angles, 0-1], cosine_largest [of the largest angle, 0-1]
 -- source:  essay on transformer heads, section 2

@@ -248,7 +248,7 @@ def test_a_forward_pass_ends_with_the_last_map() -> None:
     assert not any(name.startswith(f"encoder.layer.{LAYERS - 1}.") for name in ended)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
 def test_maps_leave_the_device(tiny: Tiny) -> None:
     maps: dict[str, list[NDArray[np.float32]]] = {"cpu": [], "cuda": []}
     for device, found in maps.items():

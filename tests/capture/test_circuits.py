@@ -153,3 +153,43 @@ def test_maps_times_values_are_the_heads_outputs(tiny: Tiny, family: str) -> Non
     assert len(taken) == len(given) == len(instrument.circuits)
     for one, v, z in zip(instrument.circuits, taken, given, strict=True):
         torch.testing.assert_close(maps[one.kind, one.layer] @ v, z, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "deberta_v2"])
+def test_a_pruned_head_has_the_columns_that_it_had_before(tiny: Tiny, family: str) -> None:
+    captor = load(str(tiny(family)))
+    whole = find_circuits(captor)
+    first = whole[0].value
+    own = first.columns[1]
+    weight: Any = first.module.weight
+    with torch.no_grad():
+        (weight if isinstance(first.module, torch.nn.Linear) else weight.T)[own] = 0
+        if first.module.bias is not None:
+            first.module.bias[own] = 0  # type: ignore[index]
+    assert not first.weight[1].any()
+    for one, before in zip(find_circuits(captor), whole, strict=True):
+        assert one.value.module is before.value.module
+        assert torch.equal(one.value.columns, before.value.columns)
+        assert (one.output, one.before, one.after, one.adds) == (
+            before.output,
+            before.before,
+            before.after,
+            before.adds,
+        )
+        assert one.is_bilinear == before.is_bilinear
+        for now, then in ((one.query, before.query), (one.key, before.key)):
+            assert (now is None) == (then is None)
+            assert now is None or then is None or torch.equal(now.columns, then.columns)
+        assert (one.value.offset is None) == (before.value.offset is None)
+
+
+def test_a_layer_of_pruned_heads_is_found_too(tiny: Tiny) -> None:
+    captor = load(str(tiny("bert")))
+    model: Any = captor.model
+    value = model.encoder.layer[1].attention.self.value
+    with torch.no_grad():
+        value.weight.zero_()
+        value.bias.zero_()
+    circuits = find_circuits(captor)
+    assert circuits[1].value.module is value
+    assert torch.equal(circuits[1].value.columns, side_by_side())

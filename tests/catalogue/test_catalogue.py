@@ -204,6 +204,22 @@ def test_a_value_of_another_type_or_outside_the_choices_is_refused(param: Param,
         bind(question_with(param), {"a": value})
 
 
+def test_a_number_below_the_least_is_refused_with_what_is_allowed() -> None:
+    question = question_with(Param("a", "integer", None, least=0), Param("b", "real", 1.0, least=0.5))
+    assert bind(question, {"a": 0, "b": "0.5"}) == {"a": 0, "b": 0.5}
+    assert bind(question, {"a": None}) == {"a": None, "b": 1.0}
+    for asked, expected in (({"a": -1}, "a=-1; expected 0 or more"), ({"b": 0.4}, "b=0.4; expected 0.5 or more")):
+        with pytest.raises(BadInput, match=expected):
+            bind(question, asked)
+
+
+@pytest.mark.parametrize("name", sorted(questions()))
+def test_no_shipped_question_draws_or_lists_fewer_than_nothing(name: str) -> None:
+    for param in questions()[name].params.values():
+        if param.name in ("bootstrap", "seed", "limit"):
+            assert param.least == 0, param
+
+
 def test_a_whole_real_number_passes_as_an_integer() -> None:
     assert bind(question_with(Param("a", "integer")), {"a": 50.0}) == {"a": 50}
 

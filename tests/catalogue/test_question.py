@@ -107,6 +107,7 @@ def test_two_quotes_inside_quotes_stand_for_one(tmp_path: Path) -> None:
 
 def test_a_parameter_prints_as_one_would_write_it() -> None:
     assert str(Param("mode", "text", "macro", ("macro", "micro"))) == "mode = macro (text: macro, micro)"
+    assert str(Param("seed", "integer", 0, least=0)) == "seed = 0 (integer, 0 or more)"
     assert str(Param("relation", "text", None)) == "relation = null (text)"
     assert str(Param("deep", "boolean", True)) == "deep = true (boolean)"
     assert str(Param("example", "integer")) == "example (integer)"
@@ -126,8 +127,11 @@ def test_a_parameter_prints_as_one_would_write_it() -> None:
         (header(params="a integer = many"), 3, "expected an integer"),
         (header(params="a integer = '1'"), 3, "the value '1'"),
         (header(params="a real = nan"), 3, "expected a finite number"),
-        (header(params="a text in (b, c) = d"), 3, "one of the choices b, c"),
+        (header(params="a text in (b, c) = d"), 3, "expected one of b, c"),
         (header(params="a text in () = d"), 3, "expected a value"),
+        (header(params="a integer from 2 = 1"), 3, "expected 2 or more"),
+        (header(params="a integer from b = 1"), 3, "expected an integer"),
+        (header(params="a text from b = c"), 3, "expected a comma or the end"),
         (header(params="a text in (b, c"), 3, "expected `)`"),
         (header(params="a integer = 1 2"), 3, "a comma or the end"),
         (header(params="a integer = 1, a real = 2"), 3, "a new parameter's name"),

@@ -2,8 +2,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +42,24 @@ def process(
     )
 
 
+@contextmanager
+def interrupts() -> Iterator[None]:
+    """SIGINT interrupts, here and in processes that are started meanwhile.
+
+    A shell has what it runs in the background ignore the signal, and what is ignored is inherited.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def started(*args: object) -> "subprocess.Popen[bytes]":
     """The same, while it runs."""
     command = [sys.executable, "-m", "attnstore", *map(str, args)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with interrupts():
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def write_recipe(folder: Path, path: str = "corpus.jsonl") -> Path:

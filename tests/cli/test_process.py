@@ -13,11 +13,11 @@ import pytest
 
 import attnstore.cli
 from attnstore.cli import COMMANDS, main
-from tests.cli.running import process, started, write_recipe
+from tests.cli.running import interrupts, process, started, write_recipe
 from tests.conftest import SENTENCES, write_arrays
 
 ROOT = Path(__file__).parents[2]
-WRITING = {"ingest", "annotate", "refresh", "export"}
+WRITING = {"ingest", "run", "finish", "annotate", "refresh", "export"}
 """Commands that make something and say so on standard error."""
 
 
@@ -37,6 +37,9 @@ def test_every_command_runs_as_a_process(tmp_path: Path) -> None:
     data: dict[str, str] = {}
     for words in (
         ["estimate", recipe, "--format", "json"],
+        ["plan", recipe, tmp_path / "parts.attn", "--format", "json"],
+        ["run", tmp_path / "parts.attn", "--part", "1/1"],
+        ["finish", tmp_path / "parts.attn"],
         ["ingest", recipe, store],
         ["annotate", store, "--labels", labels],
         ["refresh", store, "offset_facts", "reach=2"],
@@ -53,7 +56,7 @@ def test_every_command_runs_as_a_process(tmp_path: Path) -> None:
         data[str(words[0])], talk[str(words[0])] = ended(process(*words))
     assert set(data) == set(COMMANDS) - {"demo"}  # the demo loads a real model: see the slow test
     assert {name for name, text in data.items() if text} == set(data) - WRITING
-    assert {name for name, text in talk.items() if text} == WRITING | {"verify"}
+    assert {name for name, text in talk.items() if text} == WRITING | {"plan", "verify"}
     for name in set(data) - WRITING - {"show"}:
         assert isinstance(json.loads(data[name]), list), name
     assert json.loads(data["sql"]) == [{"label": "a"}]
@@ -89,6 +92,12 @@ def test_the_demo_runs_and_uses_its_store_again(tmp_path: Path) -> None:
         (["show", "STORE", "99", "--layer", "0", "--head", "0"], 1, "expected one of 0-6"),
         (["show", "STORE", "0", "--layer", "9", "--head", "0"], 1, "expected a layer of this store, 0-1"),
         (["estimate", "nowhere.toml"], 1, "no such file"),
+        (["plan", "nowhere.toml", "s.attn"], 1, "no such file"),
+        (["run", "nowhere"], 1, "nowhere"),
+        (["run", "STORE", "--part", "1-8"], 2, "is not of the form I/N"),
+        (["run", "STORE", "--part", "1/8", "--segments", "3"], 2, "not both"),
+        (["finish", "nowhere"], 1, "nowhere"),
+        (["ingest", "r.toml", "s.attn", "--workers", "0"], 2, "0 is not in the range"),
         (["ingest", "nowhere.toml", "s.attn"], 1, "no such file"),
         (["verify", "nowhere"], 1, "nowhere"),
         (["annotate", "STORE", "--words", "nowhere.conllu"], 1, "no such file"),
@@ -227,7 +236,7 @@ def test_an_interrupted_ingest_ends_with_130_and_says_that_an_ingest_goes_on(
 
     monkeypatch.setattr(attnstore.cli, "import_module", interrupted)
     monkeypatch.setattr(sys, "argv", ["attnstore", "ingest", "x", "y"])
-    with pytest.raises(SystemExit) as end:
+    with interrupts(), pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 130
     assert "goes on where it stopped" in capsys.readouterr().err

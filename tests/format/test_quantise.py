@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from attnstore.errors import BadInput
 from attnstore.format import names
-from attnstore.format.quantise import PRECISIONS, _halves, checked_weights
+from attnstore.format.quantise import PRECISIONS, _halves, checked_weights, encoder
 
 
 def test_every_precision_that_a_store_may_name_is_known() -> None:
@@ -36,6 +36,18 @@ def test_graded_rounding_is_the_published_formula(weights: np.ndarray) -> None:
     assert np.array_equal(PRECISIONS["standard"].encode(weights), expected)
 
 
+def test_compiled_rounding_gives_the_same_bits() -> None:
+    pytest.importorskip("numba")
+    precision, random = PRECISIONS["standard"], np.random.default_rng(0)
+    every_half = np.arange(0x3C00 + 1, dtype=np.uint16).view(np.float16).astype(np.float32)
+    between = (every_half[:-1] + every_half[1:]) / 2  # ties
+    weights = np.concatenate([every_half, between, random.random(200_000, np.float32) ** 8]).astype(np.float32)
+    compiled = encoder(precision, compiled=True)
+    assert compiled is not precision.encode
+    np.testing.assert_array_equal(compiled(weights).view(np.uint16), precision.encode(weights).view(np.uint16))
+    assert compiled(weights[:12].reshape(2, 3, 2)).shape == (2, 3, 2)
+
+
 @pytest.mark.parametrize("name", PRECISIONS)
 def test_rounding_twice_changes_nothing(name: str) -> None:
     precision = PRECISIONS[name]
@@ -55,7 +67,7 @@ def test_zero_and_one_are_exact(name: str) -> None:
 
 def test_every_half_in_0_to_1_is_cast_as_numpy_casts_it() -> None:
     every = np.arange(0x3C00 + 1, dtype=np.uint16).view(np.float16)
-    assert np.array_equal(_halves(every.astype(np.float32)).view(np.uint16), every.view(np.uint16))
+    assert np.array_equal(_halves(every.astype(np.float32), np.empty(every.shape, np.int32)), every.view(np.uint16))
 
 
 def test_the_largest_errors_are_those_that_the_format_states() -> None:

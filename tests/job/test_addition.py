@@ -60,14 +60,14 @@ def test_a_store_that_is_not_finished_is_refused(
 ) -> None:
     monkeypatch.setattr(plan_module, "SEGMENT_TOKENS", 20)
     monkeypatch.setattr("attnstore.job.run.SNAPSHOT_SECONDS", -1.0)
-    real = attnstore.job.run.fill
+    real = attnstore.job.build.fill
 
     def stops(staging: Path, segment: Any, *rest: Any) -> Any:
         if segment.number == 1:
             raise KeyboardInterrupt
         return real(staging, segment, *rest)
 
-    monkeypatch.setattr("attnstore.job.run.fill", stops)
+    monkeypatch.setattr("attnstore.job.build.fill", stops)
     with pytest.raises(KeyboardInterrupt):
         ingest(arrays_recipe(arrays_corpus), tmp_path / "s.attn")
     (tmp_path / "l.csv").write_text("name,text,label\ns0,x,a\n")

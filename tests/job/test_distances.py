@@ -13,6 +13,7 @@ import attnstore
 from attnstore.errors import BadInput
 from attnstore.format.verify import verify
 from attnstore.job import segment as segment_module
+from attnstore.job import writer as writer_module
 from attnstore.job.plan import DISTANCE_ROWS
 from attnstore.job.refresh import refresh
 from attnstore.job.run import ingest
@@ -77,7 +78,7 @@ def test_a_refresh_from_exact_maps_is_what_ingest_kept(
     distances: str, limit: int | None, make_store: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if limit is not None:  # every layer is reduced by itself, as in a long text
-        monkeypatch.setattr(segment_module, "TOGETHER_BYTES", limit)
+        monkeypatch.setattr(writer_module, "TOGETHER_BYTES", limit)
     store = make_store(keep__distances=distances, keep__precision="exact")
     refresh(store, "head_distances")
     near(kept(store), kept(store, snapshot=1))
@@ -89,14 +90,15 @@ def test_a_refresh_from_exact_maps_is_what_ingest_kept(
 def test_batches_of_any_size_keep_the_same(
     arrays_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ingest(arrays_recipe(arrays_corpus), tmp_path / "a.attn").close()
+    recipe = arrays_recipe(arrays_corpus, keep__distances="sampled")
+    ingest(recipe, tmp_path / "a.attn").close()
     monkeypatch.setattr(segment_module, "BATCH_TOKENS", 1)
-    monkeypatch.setattr(segment_module, "WAITING_BYTES", 1)
-    ingest(arrays_recipe(arrays_corpus), tmp_path / "b.attn").close()
+    monkeypatch.setattr(writer_module, "WAITING_BYTES", 1)
+    ingest(recipe, tmp_path / "b.attn").close()
     assert kept(tmp_path / "a.attn") == kept(tmp_path / "b.attn")
 
 
-@pytest.mark.parametrize("keep", [{"keep__distances": "none"}, {"keep__facts": "none"}])
+@pytest.mark.parametrize("keep", [{}, {"keep__facts": "none", "keep__distances": "sampled"}])
 def test_a_store_that_keeps_none_computes_them_when_asked(
     keep: dict[str, str], make_store: Callable[..., Path]
 ) -> None:
@@ -104,15 +106,15 @@ def test_a_store_that_keeps_none_computes_them_when_asked(
     with attnstore.open(store) as opened:
         assert opened.engine.files.parameters("head_distances") is None
         assert opened.engine.files.paths("head_distances") == []
-        found = opened.ask("clusters/distances", sampled=SAMPLED).to_pandas()
-    with attnstore.open(make_store("kept.attn", keep__precision="exact")) as opened:
+        found = opened.ask("clusters/distances").to_pandas()
+    with attnstore.open(make_store("kept.attn", keep__precision="exact", keep__distances="sampled")) as opened:
         expected = opened.ask("clusters/distances").to_pandas()
     np.testing.assert_allclose(found["js_sum"], expected["js_sum"], rtol=1e-5)
     assert found["n_rows"].tolist() == expected["n_rows"].tolist()
 
 
 def test_maps_are_not_needed_for_what_is_kept(make_store: Callable[..., Path]) -> None:
-    store = make_store(keep__maps="none")
+    store = make_store(keep__maps="none", keep__distances="sampled")
     with attnstore.open(store) as opened:
         assert len(opened.ask("clusters/distances")) == 6 * 5 // 2
 
@@ -134,7 +136,8 @@ def test_both_self_maps_of_two_sided_examples_are_compared_and_cross_maps_are_no
         maps[f"s{number}/cross"] = random_maps(rng, 3, 2, m, n)
     np.savez(tmp_path / "maps.npz", **maps)
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    recipe = arrays_recipe(tmp_path / "corpus.jsonl", words__source="none", keep__precision="exact")
+    keep = {"keep__precision": "exact", "keep__distances": "sampled"}
+    recipe = arrays_recipe(tmp_path / "corpus.jsonl", words__source="none", **keep)
     ingest(recipe, tmp_path / "s.attn").close()
     found = kept(tmp_path / "s.attn")
     expected = {
@@ -153,14 +156,14 @@ def test_both_self_maps_of_two_sided_examples_are_compared_and_cross_maps_are_no
 
 def test_a_long_text_does_not_hold_its_maps_to_compare_heads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held = []
-    real = segment_module.sampled_rows
+    real = writer_module.sampled_rows
 
     def counted(n_queries: int, rows: int) -> Any:
         found = real(n_queries, rows)
         held.append(len(found))
         return found
 
-    monkeypatch.setattr(segment_module, "sampled_rows", counted)
+    monkeypatch.setattr(writer_module, "sampled_rows", counted)
     corpus = write_arrays(tmp_path / "c", [" ".join(["rain"] * 60), *SENTENCES[:2]])
-    ingest(arrays_recipe(corpus), tmp_path / "s.attn").close()
+    ingest(arrays_recipe(corpus, keep__distances="sampled"), tmp_path / "s.attn").close()
     assert held == [SAMPLED] * 6  # rows of each layer of three texts

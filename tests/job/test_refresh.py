@@ -28,9 +28,10 @@ def asked(store: Path, question: str, **params: Any) -> list[dict[str, Any]]:
 
 
 def bare(store: Path, place: Path, question: str, **params: Any) -> list[dict[str, Any]]:
-    """What a copy of the store answers whose maps are gone once it is open: it comes from its tables."""
+    """What a copy of the store answers whose maps are gone once its files were seen: it comes from its tables."""
     shutil.copytree(store, place, dirs_exist_ok=True)
     with attnstore.open(place) as opened:
+        assert opened.units
         for maps in place.glob("segments/*/maps.zarr"):
             shutil.rmtree(maps)
         return list(opened.ask(question, **params))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnstore.errors import AttnStoreError, NotStored
+from attnstore.errors import AttnStoreError, BadInput, NotStored
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 from tests.golden.make import golden_store
@@ -117,6 +117,31 @@ def test_what_was_not_run_is_refused_and_no_empty_answer(store: Store, params: d
     for question in ("heads", "layers", "pruning", "sets"):
         with pytest.raises(AttnStoreError, match=message):
             rows(store, f"ablation/{question}", **params)
+
+
+@pytest.mark.parametrize("asked", [{"bootstrap": -1}, {"seed": -1}])
+def test_fewer_than_no_draws_are_refused(store: Store, asked: dict[str, int], tmp_path: Path) -> None:
+    mine = tmp_path / "mine.sql"
+    mine.write_text(
+        "-- Mine.\n-- reads: set_intervals(bootstrap=$bootstrap, seed=$seed)\n"
+        "-- params: bootstrap integer = 5, seed integer = 0\nselect count(*) as n from set_intervals\n"
+    )
+    assert rows(store, str(mine))[0]["n"] > 0
+    for question in (mine, *(f"ablation/{name}" for name in ("heads", "layers", "pruning", "sets"))):
+        with pytest.raises(BadInput, match="0 or more"):
+            rows(store, str(question), **asked)
+
+
+def test_a_set_has_an_interval_for_each_metric_that_is_a_mean(store: Store, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.sql"
+    mine.write_text("-- Mine.\n-- reads: set_intervals(bootstrap=30)\nfrom set_intervals\n")
+    found = {(row["head_set"], row["metric"]): row for row in rows(store, str(mine))}
+    sets = {row["head_set"] for row in store.sql("select head_set from set_scores").to_arrow().to_pylist()}
+    assert set(found) == {(name, metric) for name in sets for metric in ("accuracy", "loss")}
+    for row in rows(store, "ablation/pruning", bootstrap=30, metric="loss"):
+        own = found[row["head_set"], "loss"]
+        assert (row["delta_low"], row["delta_high"]) == (own["delta_low"], own["delta_high"])
+    assert (found["none", "loss"]["delta_low"], found["none", "loss"]["delta_high"]) == (0, 0)
 
 
 def test_a_store_without_ablations_is_refused_with_the_command_that_adds_them(tmp_path: Path) -> None:

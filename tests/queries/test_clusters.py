@@ -169,7 +169,7 @@ def test_distances_need_maps_or_stored_distances(tmp_path: Path) -> None:
     kept = Kept("none", None, None, None)
     with (
         open_store(make_store(tmp_path / "m.attn", [three_heads("x")], kinds=THREE, kept=kept)) as store,
-        pytest.raises(NotStored, match="maps"),
+        pytest.raises(NotStored, match=r'no maps; .*\[keep\] distances = "sampled" or "full", or maps = "all"'),
     ):
         store.ask("clusters/distances")
 

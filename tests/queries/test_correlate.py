@@ -101,8 +101,20 @@ def test_the_examples_that_are_asked_for_give_the_numbers(golden: Golden) -> Non
 
 @pytest.mark.parametrize("asked", [{"bootstrap": -1}, {"seed": -1}])
 def test_fewer_than_no_draws_are_refused(golden: Golden, asked: dict[str, int]) -> None:
-    with pytest.raises(BadInput, match="correlating heads"):
+    with pytest.raises(BadInput, match="0 or more"):
         golden.store.ask("heads/correlate", **asked)
+
+
+@pytest.mark.parametrize("asked", [{"x": "ablation_mean"}, {"y": "ablation_mean"}])
+def test_an_intervention_that_was_not_run_is_refused_and_no_empty_answer(golden: Golden, asked: dict[str, str]) -> None:
+    # The golden heads were switched off in two other ways.
+    with pytest.raises(NotStored, match="no head of the store was switched off by intervention mean") as caught:
+        golden.store.ask("heads/correlate", **asked)
+    for setting in ('ablations.plan=["heads"]', 'ablations.intervention=["mean"]'):
+        assert setting in caught.value.remedy
+    assert len(golden.store.ask("heads/correlate", x="ablation_zero", y="ablation_uniform")) == 1
+    with pytest.raises(NotStored, match="intervention mean"):
+        golden.comparison.ask("compare/correlate", number="ablation_mean")
 
 
 def test_a_store_without_weights_correlates_what_it_has_and_says_how_to_get_the_rest(tmp_path: Path) -> None:

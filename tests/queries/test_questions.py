@@ -22,16 +22,16 @@ REFUSED = {
         (f"ablation/{name}", "intervention=mean"): "intervention: one that the plan was run with"
         for name in ("heads", "layers", "pruning", "sets")
     },
+    **{
+        (name, f"{number}=ablation_mean"): "switched off by intervention mean"
+        for name, number in (("heads/correlate", "x"), ("heads/correlate", "y"), ("compare/correlate", "number"))
+    },
 }
 """Choices that need what the golden store lacks, and what is said."""
 
 EMPTY = {
     ("frames/heads", "filter=kovaleva"): "every golden sentence has two targets",
     ("induction/scores", "corpus=repeated"): "no golden text is of random tokens",
-    **{
-        (name, f"{number}=ablation_mean"): "no golden head is set to its mean"
-        for name, number in (("heads/correlate", "x"), ("heads/correlate", "y"), ("compare/correlate", "number"))
-    },
 }
 """Choices for which the golden store has nothing, and why; their own tests have."""
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from attnstore.errors import Damaged, NotStored
 from attnstore.format.manifest import Kept, Kind
+from attnstore.format.shards import Shards
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 from tests.store.making import ENCODER, KINDS, Made, Text, largest, make_store, random_examples, random_maps, stored
@@ -138,13 +139,13 @@ def test_types_are_those_of_the_contract(store: Store) -> None:
 def test_one_head_of_one_example_reads_no_more_than_its_cells(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[tuple[slice, ...]] = []
     cells = store.engine.cells
-    original = cells._codes
+    original = cells._read
 
-    def watched(segment: int, name: str, *where: slice) -> NDArray[Any]:
-        read.append(where)
+    def watched(segment: int, name: str, *where: Any) -> NDArray[Any]:
+        read.append(where[:3])
         return original(segment, name, *where)
 
-    monkeypatch.setattr(cells, "_codes", watched)
+    monkeypatch.setattr(cells, "_read", watched)
     (row,) = store.sql("select count(weight) as n from attention where example = 4 and layer = 1 and head = 2")
     (where,) = read
     assert where[:2] == (slice(1, 2), slice(2, 3))
@@ -238,9 +239,11 @@ def test_a_map_larger_than_a_block_is_read_in_parts(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found["key"].reshape(n, n), np.indices((n, n))[1])
 
 
-@pytest.fixture(params=["zarrs", "zarr"])
+@pytest.fixture(params=["shards", "zarrs", "zarr"])
 def pipeline(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to read an array: the compiled one, where it is installed, and zarr's own."""
+    """The ways to read an array: ours, and for arrays laid out otherwise zarrs, where it is installed, or zarr."""
+    if request.param != "shards":
+        monkeypatch.setattr(Shards, "of", lambda *_: None)
     if request.param == "zarrs":
         pytest.importorskip("zarrs")
     else:
@@ -250,10 +253,11 @@ def pipeline(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return str(request.param)
 
 
-def test_both_pipelines_read_the_same(folder: Path, made: list[Made], expected: Columns, pipeline: str) -> None:
+def test_all_pipelines_read_the_same(folder: Path, made: list[Made], expected: Columns, pipeline: str) -> None:
     with open_store(folder) as store:
         same(store, expected, "layer = 1", expected["layer"] == 1, ["weight"])
-        (array, *_) = store.engine.cells._arrays.values()
+        ((array, shards), *_) = store.engine.cells._arrays.values()
+        assert (shards is not None) == (pipeline == "shards")
         assert ("Zarrs" in type(array._async_array.codec_pipeline).__name__) == (pipeline == "zarrs")
 
 
@@ -292,6 +296,7 @@ def test_a_flipped_bit_in_a_map_never_gives_a_number(
 def test_a_shard_that_vanishes_after_opening_is_damage(made: list[Made], tmp_path: Path, precision: str) -> None:
     root = make_store(tmp_path / "gone.attn", made, precision=precision)
     with open_store(root) as store:
+        assert store.units  # every file was there
         (root / "segments/000001/maps.zarr/encoder/c/0/0/0").unlink()
         with pytest.raises(Damaged, match=r"000001/maps\.zarr/encoder/c/0/0/0: it is missing"):
             store.sql("select sum(weight) from attention")

@@ -26,6 +26,7 @@ def exact(made: list[Made], tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _without_maps(root: Path, place: Path) -> Store:
     """An opened copy of a store whose maps are gone: whatever it answers comes from its tables."""
     store = open_store(shutil.copytree(root, place))
+    assert store.units  # whose files are looked at once
     for maps in store.path.glob("segments/*/maps.zarr"):
         shutil.rmtree(maps)
     return store

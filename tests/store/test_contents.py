@@ -12,6 +12,7 @@ from attnstore.errors import BadInput, Damaged, NotAStore, NotFound, Unsupported
 from attnstore.format.commit import commit, publish, seal, stage
 from attnstore.format.parquet import TableWriter
 from attnstore.store.contents import read_contents
+from attnstore.store.store import open as open_store
 from tests.store.making import Made, make_store
 
 
@@ -71,11 +72,27 @@ def _pipe(path: Path) -> None:
     [(Path.unlink, "is missing"), (_truncate, "bytes"), (_link, "no regular file"), (_pipe, "no regular file")],
 )
 @pytest.mark.parametrize("name", ["words.parquet", "maps.zarr/zarr.json", "maps.zarr/encoder/c/1/0/0"])
-def test_a_spoilt_file_is_named_at_open(copy: Path, spoil: Callable[[Path], None], found: str, name: str) -> None:
+def test_a_spoilt_file_is_named_before_anything_is_read(
+    copy: Path, spoil: Callable[[Path], None], found: str, name: str
+) -> None:
     spoil(copy / "segments/000001" / name)
-    with pytest.raises(Damaged, match=found) as caught:
-        read_contents(copy)
-    assert f"segments/000001/{name}" in str(caught.value)
+    contents = read_contents(copy)  # files are not looked at yet: a large store has a hundred thousand
+    for _ in range(2):
+        with pytest.raises(Damaged, match=found) as caught:
+            _ = contents.units
+        assert f"segments/000001/{name}" in str(caught.value)
+    with open_store(copy) as store:
+        for use in (lambda: store.sql("select 1"), lambda: store.ask("heads/entropy"), lambda: store.attention(0)):
+            with pytest.raises(Damaged, match=found):
+                use()
+
+
+def test_opening_reads_no_manifest(copy: Path) -> None:
+    for manifest in copy.glob("segments/*/segment.json"):
+        manifest.unlink()
+    assert read_contents(copy).snapshot.number == 1
+    with pytest.raises(Damaged, match="no regular file"):
+        _ = read_contents(copy).units
 
 
 def test_a_truncated_file_is_named_with_the_bytes_found_and_expected(copy: Path) -> None:
@@ -83,7 +100,7 @@ def test_a_truncated_file_is_named_with_the_bytes_found_and_expected(copy: Path)
     size = path.stat().st_size
     _truncate(path)
     with pytest.raises(Damaged) as caught:
-        read_contents(copy)
+        _ = read_contents(copy).units
     assert caught.value.found == f"{path} has {size - 1} bytes"
     assert caught.value.expected == f"{size} bytes"
 
@@ -93,14 +110,14 @@ def test_a_linked_folder_inside_the_store_is_refused(copy: Path) -> None:
     maps.rename(copy / "outside")
     maps.symlink_to(copy / "outside")
     with pytest.raises(Damaged, match="is a link"):
-        read_contents(copy)
+        _ = read_contents(copy).units
 
 
 def test_a_manifest_that_the_snapshot_does_not_list_is_refused(copy: Path) -> None:
     path = copy / "segments/000002/segment.json"
     path.write_text(path.read_text().replace('"stop": 7', '"stop": 8'))
     with pytest.raises(Damaged, match="sha256") as caught:
-        read_contents(copy)
+        _ = read_contents(copy).units
     assert "segments/000002/segment.json" in str(caught.value)
 
 

@@ -66,6 +66,34 @@ def test_a_filter_without_examples_looks_at_none_of_them() -> None:
     assert PRUNING.heads(None) == tuple(HEADS)
 
 
+@pytest.mark.parametrize(
+    ("condition", "heads", "examples", "decided"),
+    [
+        (None, 12, None, True),
+        ((layer == 1) & (head < 2), 4, None, True),
+        ((layer == 0) & (head == 1) | (kind == "decoder") & (head == 2), 4, None, True),
+        (example < 4, 12, 2, True),
+        (_in(example, [0, 3, 10_000], pa.int32()), 12, 2, True),
+        ((layer == 1) & (example == 4), 6, 1, True),
+        ((layer == 1) | (example == 4), 12, len(EXAMPLES), False),
+        ((layer == 1) & (query == 0), 6, None, False),
+        (weight > 0.5, 12, None, False),
+    ],
+)
+def test_a_filter_is_decided_where_all_that_is_left_passes_it(
+    condition: pc.Expression | None, heads: int, examples: int | None, decided: bool
+) -> None:
+    found = PRUNING.chosen(condition)
+    assert (len(found.heads), found.decided) == (heads, decided)
+    assert (None if found.examples is None else len(found.examples)) == examples
+
+
+def test_a_limit_leaves_what_both_name() -> None:
+    found = PRUNING.chosen((layer == 1) & (example < 6)).only(frozenset([HEADS[3], HEADS[0]]), np.array([4, 6]))
+    assert (found.heads, found.examples.tolist() if found.examples is not None else None) == ((HEADS[3],), [4])
+    assert PRUNING.chosen(None).only(None, None).examples is None
+
+
 def test_a_store_without_maps_or_examples_has_nothing_left() -> None:
     empty = Pruning([], np.zeros(0, np.int64))
     assert empty.heads(layer == 1) == ()

@@ -101,6 +101,9 @@ VOCABULARY = {
     "head_weights": "kind layer head kv_head param_group w_query_norm w_query_spectral w_key_norm w_key_spectral"
     " w_value_norm w_value_spectral w_output_norm w_output_spectral w_output_share qk_norm qk_spectral qk_rank"
     " qk_bilinear ov_norm ov_spectral ov_rank ov_trace copying",
+    "row_errors": "kind layer head largest_error mean_error n",
+    "rounding_errors": "kind layer head largest_difference mean_difference n",
+    "set_intervals": "head_set metric delta_low delta_high",
     "word_pairs": "example side property source_word target_word",
 }
 
