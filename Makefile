@@ -23,7 +23,7 @@ help:
 	@echo "make test-all     all tests"
 	@echo "make check        ruff, ruff format, mypy, pyright"
 	@echo "make format       let ruff sort imports and lay out the code"
-	@echo "make bench        the measurements in bench/"
+	@echo "make bench        the measurements in bench/, three quarters of an hour; ARGS=--full for the longest as well"
 	@echo "make wheel        dist/attnstore-*.whl"
 	@echo "make golden       write the golden stores and answers again (read tests/golden/make.py first)"
 	@echo "make docs         write docs/cli.md and the generated parts of the pages again"
@@ -70,7 +70,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.installed-test
-	set -e; for script in bench/*.py; do echo "== $$script"; $(OFFLINE) $(BIN)/python $$script; done
+	$(OFFLINE) $(BIN)/python bench/run.py $(ARGS)
 
 wheel: $(VENV)/.installed-test
 	$(BIN)/python -m build --no-isolation --wheel

@@ -1,6 +1,7 @@
 """Time of an ingest against what else one would do with the same model and texts; ratios in one process.
 
-`python bench/ingest.py [--runs 5] [--threads 2] [--size minilm-sentences|minilm-128|base-128] [--numpy]`
+`python bench/ingest.py [--runs 5] [--threads 2] [--size minilm-sentences|minilm-128|base-128] [--numpy]`, with
+`--device cuda` on a GPU
 
 eager      a forward pass over the same batches that stores nothing
 usual      the same with output_attentions, every layer to NumPy, one .npy file a batch
@@ -69,12 +70,12 @@ def corpus(folder: Path, size: str, count: int) -> Path:
 class Case:
     """One model over one corpus, ready to run in every way."""
 
-    def __init__(self, folder: Path, size: str, count: int, distances: str) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, size: str, count: int, distances: str, device: str = "cpu") -> None:
+        self.folder, self.device = folder, device
         name = base_size(folder / "model") if size.startswith("base") else MINILM
         value = {"corpus": {"kind": "lines", "path": str(corpus(folder, size, count))}, "model": {"name": name}}
         recipe = Recipe.build(value, {"encode.max_length": 128, "encode.long": "truncate", "keep.distances": distances})
-        self.source = ModelSource(recipe, "cpu")
+        self.source = ModelSource(recipe, device)
         self.plan = make_plan(recipe, self.source)
         self.prepared = [item for item in self.source.examples() if isinstance(item, Prepared)]
         self.source.start(self.prepared[:2])
@@ -83,16 +84,21 @@ class Case:
         heads = max(kind.heads for kind in self.plan.info.kinds.values())
         self.batches = [[item.prepared for item in batch] for batch in batches(placed, heads)]
         place_of_model = locate(name)
-        self.eager = transformers.AutoModel.from_pretrained(place_of_model, attn_implementation="eager").eval()
+        self.eager = (
+            transformers.AutoModel.from_pretrained(place_of_model, attn_implementation="eager").to(device).eval()
+        )
 
     def _inputs(self, batch: list[Prepared]) -> dict[str, torch.Tensor]:
-        return collate([item.source for item in batch], None, self.source.encoder.pad_id)
+        inputs = collate([item.source for item in batch], None, self.source.encoder.pad_id)
+        return {name: value.to(self.device) for name, value in inputs.items()}
 
     def forward(self) -> None:
         """The eager forward pass over the same batches."""
         with torch.inference_mode():
             for batch in self.batches:
                 self.eager(**self._inputs(batch))
+        if self.device != "cpu":
+            torch.cuda.synchronize()
 
     def usual(self) -> None:
         """The same with all maps, written batch by batch."""
@@ -147,6 +153,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--size", choices=list(COUNTS))
     parser.add_argument("--distances", choices=["sampled", "full", "none"], default="none")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--numpy", action="store_true", help="facts by NumPy, as in a small store or without numba")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -156,7 +163,7 @@ def main() -> None:
     print("size              ingest s  against    seconds  ratio  (min - max)      goal")
     for size in [options.size] if options.size else list(COUNTS):
         with tempfile.TemporaryDirectory() as folder:
-            case = Case(Path(folder), size, COUNTS[size], options.distances)
+            case = Case(Path(folder), size, COUNTS[size], options.distances, options.device)
             ways = {"eager": case.forward, "usual": case.usual, "published": case.published, "ingest": case.ingest}
             for run in ways.values():
                 run()

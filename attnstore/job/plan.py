@@ -10,11 +10,13 @@ from tqdm import tqdm
 
 from attnstore.errors import BadInput
 from attnstore.format.arrays import SEGMENT_BYTES
+from attnstore.format.compiled import is_compiling
 from attnstore.format.manifest import Kept, Kind, PlannedSegment, StoreInfo, dumps
 from attnstore.format.quantise import PRECISIONS
 from attnstore.format.version import FORMAT
 from attnstore.job.recipe import Recipe
 from attnstore.job.source import Prepared, Source
+from attnstore.job.writer import COMPILED_WEIGHTS
 from attnstore.text.example import Link, Mention, Skipped, Word
 
 SEGMENT_TOKENS = 65_536
@@ -91,12 +93,14 @@ class Plan:
 
     @property
     def memory_bytes(self) -> int:
-        """Expected peak above the loaded model: two layers' maps of the longest example, and the open chunks."""
+        """Expected peak above the loaded model: two layers' maps of the longest example, the open chunks, and what writing
+        tables takes; in a store whose facts are compiled, the compiler too."""
         heads = max(kind.heads for kind in self.info.kinds.values())
         layers = sum(kind.layers for kind in self.info.kinds.values())
         item = PRECISIONS[self.info.precision].itemsize
         layer = max(heads * self.longest**2 * 4, 16 * 2**20)
-        return 2 * layer + layers * heads * 65_536 * item + 128 * 2**20
+        compiler = 128 * 2**20 if self.n_weights >= COMPILED_WEIGHTS and is_compiling() else 0
+        return 2 * layer + layers * heads * 65_536 * item + 192 * 2**20 + compiler
 
 
 def make_plan(recipe: Recipe, source: Source) -> Plan:

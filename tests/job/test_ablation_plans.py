@@ -28,6 +28,7 @@ from tests.job.task_models import evidence_recipe  # noqa: E402
 __all__ = ["classifier", "corpus", "one_thread", "short_segments", "tiny"]  # fixtures
 
 
+@pytest.mark.slow
 def test_a_set_of_several_plans_is_run_once(tmp_path: Path, corpus: Path, classifier: Path) -> None:
     store = tmp_path / "s.attn"
     plans = ["heads", "layers", "pruning", "greedy", "beam"]
@@ -52,6 +53,7 @@ def test_a_set_of_several_plans_is_run_once(tmp_path: Path, corpus: Path, classi
     ]
 
 
+@pytest.mark.slow
 def test_pruning_goes_from_the_head_whose_removal_helps_most_to_the_one_that_harms_most(
     tmp_path: Path, corpus: Path, classifier: Path
 ) -> None:
@@ -68,6 +70,7 @@ def test_pruning_goes_from_the_head_whose_removal_helps_most_to_the_one_that_har
         assert (row["value"], row["delta"]) == (losses[row["head_set"]], losses[row["head_set"]] - losses["none"])
 
 
+@pytest.mark.slow
 def test_greedy_and_beam_search_find_what_trying_everything_finds(
     tmp_path: Path, corpus: Path, classifier: Path
 ) -> None:

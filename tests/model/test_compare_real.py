@@ -62,6 +62,7 @@ def test_every_reaction_has_its_partner(compared: attnstore.Comparison) -> None:
     assert (row["item"], row["state"], row["n"]) == ("paired", "tokens", len(REACTIONS))
 
 
+@pytest.mark.slow
 def test_differences_are_those_of_the_librarys_eager_maps(compared: attnstore.Comparison) -> None:
     vocabulary = [line.strip() for line in _vocabulary().read_text(encoding="utf-8").splitlines()]
     expected = []

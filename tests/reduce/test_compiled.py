@@ -16,6 +16,7 @@ pytest.importorskip("numba")
 ROUNDED = {"entropy", "smoothed", "distance", "cls", "sep", "punct", "kept", "renormalised"}
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(data=st.data(), drop=st.sampled_from(["sep", "special"]), eps=st.sampled_from([1e-4, 0.0]))
 def test_the_facts_of_both_ways_agree(data, drop, eps, examples):

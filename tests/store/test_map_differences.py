@@ -60,6 +60,7 @@ def test_examples_in_another_order_are_compared_with_their_own(
     assert comparison.pairs.pairs["example_b"].to_pylist() == [6, 5, 4, 3, 2, 1, 0]
 
 
+@pytest.mark.slow
 def test_rounded_weights_are_what_is_compared(made: list[Made], tmp_path: Path) -> None:
     other = others(made[:2])
     a, b = make_store(tmp_path / "a.attn", made[:2]), make_store(tmp_path / "b.attn", other)
@@ -88,6 +89,7 @@ def words_by_hand(one: Made, layer: int, head: int) -> Floats:
     return np.asarray(rows, np.float32)
 
 
+@pytest.mark.slow
 def test_maps_of_two_tokenizers_are_compared_between_words(made: list[Made], tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     other = [split_last(one, rng) for one in made]
@@ -126,6 +128,7 @@ def test_a_map_that_is_zero_throughout_has_no_cosine(tmp_path: Path) -> None:
         assert (row["js"], row["tv"], row["n"]) == (0, 0, 1)
 
 
+@pytest.mark.slow
 def test_stores_that_kept_too_little_are_refused(made: list[Made], tmp_path: Path) -> None:
     whole = make_store(tmp_path / "a.attn", made)
     for name, kept in {"none": Kept("none", None, None, None), "topk": Kept("topk", None, None, 2)}.items():
@@ -158,6 +161,7 @@ def test_only_examples_that_both_conditions_leave_are_compared(
         comparison.ask("compare/cosine", where="n_wrds < 7")
 
 
+@pytest.mark.slow
 def test_a_kind_has_to_be_in_both_stores(made: list[Made], tmp_path: Path) -> None:
     two = make_store(tmp_path / "two.attn", random_examples(1, (5, 6), KINDS), kinds=KINDS)
     one = make_store(tmp_path / "one.attn", made)
