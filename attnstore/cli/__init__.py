@@ -103,6 +103,9 @@ def group(context: click.Context) -> None:
     is_process = isinstance(context.obj, dict) and context.obj.get("is_process")
     # Another handler means that an interruption is to be ignored, as for a job in the background.
     may_be_stopped = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_process and context.invoked_subcommand in WRITING:
+        # As schedulers end a job: what was staged is removed.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     if is_process and may_be_stopped and context.invoked_subcommand not in WRITING:
         # Python would wait until DuckDB or torch comes back, which may take hours. There is nothing to tidy up.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -113,7 +116,10 @@ def main() -> None:
 
     Status 2 is wrong usage, 130 an interruption. A reader of the output that goes away is no error.
     """
-    told, handler = {"is_process": True}, signal.getsignal(signal.SIGINT)
+    told, handlers = (
+        {"is_process": True},
+        {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)},
+    )
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -137,7 +143,8 @@ def main() -> None:
         click.echo("Stopped. An ingest goes on where it stopped with the same command.", err=True)
         sys.exit(130)
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -101,6 +101,7 @@ class Shards:
                     raise Damaged(f"reading {path}", "it is missing", "a shard of the maps", _REMEDY) from error
                 files.append(file)
                 index, base = self._index(path, file), shard * self._shard
+                length = os.fstat(file).st_size
                 start, stop = max(cell.start - base, 0), min(cell.stop - base, self._shard)
                 for chunk in range(start // self._chunk, -(-stop // self._chunk)):
                     begin = chunk * self._chunk
@@ -112,6 +113,8 @@ class Shards:
                             raise Damaged(
                                 f"reading {path}", "cells that no chunk holds", "a weight in every cell", _REMEDY
                             )
+                        if offset + size > length:
+                            raise Damaged(f"reading {path}", "a chunk beyond its end", f"{length} bytes", _REMEDY)
                         own = out[number - layer.start, row - head.start, at + part.start : at + part.stop]
                         yield _Chunk(path, file, offset, size, part, own)
 

@@ -15,6 +15,9 @@ from attnstore.format.manifest import StoreInfo, read_store, store_to_json
 from attnstore.job.plan import Plan
 from attnstore.job.source import Prepared, Source
 
+PLAN_FILE = f"{names.STAGING}plan.json"
+"""What parts of a planned store need beside store.json; readers pass it over, and a finished run removes it."""
+
 SPACE_LEFT = 64 * 2**20
 """Bytes that must stay free on the disk."""
 

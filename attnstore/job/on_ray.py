@@ -5,12 +5,18 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from attnstore.errors import BadInput, MissingExtra
 from attnstore.job.pool import Died, Task, Work
 from attnstore.job.processes import thread_limits
 from attnstore.job.worker import Workplace, result_of
+
+# Ray makes a token when a cluster is first started on a machine. `ray start` asks for it from then on, and `ray.init`
+# with an address in full does not send it, unless this is set before Ray is loaded.
+if (Path.home() / ".ray" / "auth_token").is_file():
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 try:
     import ray

@@ -4,7 +4,6 @@ What parts need and store.json does not say lies beside it in a file that reader
 """
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from attnstore.errors import BadInput, Damaged
 from attnstore.format import names
 from attnstore.format.commit import commit, published
 from attnstore.format.manifest import dumps, load, read_store, read_unit
-from attnstore.job.begin import begin, check_space, disk_errors_named
+from attnstore.job.begin import PLAN_FILE, begin, check_space, disk_errors_named
 from attnstore.job.build import Builder, Check, check_source
 from attnstore.job.card import write_card
 from attnstore.job.plan import Plan, make_plan
@@ -23,9 +22,6 @@ from attnstore.job.run import missing, run_segments
 from attnstore.job.sources import source_for
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
-
-PLAN_FILE = f"{names.STAGING}plan.json"
-"""The name of the file, in the folder of the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +92,7 @@ def finish(store: str | Path) -> Store:
         raise BadInput(
             f"finishing {root}",
             f"{len(left)} of {len(info.segments)} segments are missing: {some}",
-            remedy=f"Make them with: attnstore run {root} --segments {_ranges(left)[0]}",
+            remedy=f"Make them with: attnstore run {root}",
         )
     with disk_errors_named(root):
         commit(root, info.store_id)
@@ -126,21 +122,11 @@ def _chosen(count: int, part: tuple[int, int] | None, segments: tuple[int, int] 
     return range(first, last + 1)
 
 
-def _ranges(numbers: Sequence[int]) -> list[str]:
-    """["3-5", "9"] from 3, 4, 5, 9."""
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and found[-1][-1] == number - 1:
-            found[-1].append(number)
-        else:
-            found.append([number])
-    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in found]
-
-
 def _write(root: Path, plan: Plan, recipe: Recipe, device: str) -> None:
     value: dict[str, Any] = {
         "store_id": plan.info.store_id,
         "folder": str(recipe.folder.absolute()),
+        "from": str(Path.cwd()),
         "recipe": recipe.record(),
         "device": device,
         "tokens": plan.n_tokens,
@@ -165,8 +151,16 @@ def _read(root: Path) -> Planned:
         tokens, weights, longest, skipped = (int(value[name]) for name in ("tokens", "weights", "longest", "skipped"))
         made = Plan(info, tokens, weights, longest, skipped, tuple(map(str, value["digests"])))
         recipe = Recipe.build(value["recipe"], folder=Path(value["folder"]), doing=f"reading {path}")
+        _check_place(root, recipe.model.name, Path(value["from"]))
         return Planned(made, recipe, str(value["device"]))
     except BadInput:
         raise
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise Damaged(f"reading {path}", str(error), "what attnstore plan wrote", "Run attnstore plan again") from error
+
+
+def _check_place(root: Path, model: str, planned_in: Path) -> None:
+    """Raises BadInput where the model is a folder as seen from where the plan was made, and not from here."""
+    if not Path(model).exists() and (planned_in / model).is_dir():
+        remedy = f"Run it in {planned_in}, or plan with the full path"
+        raise BadInput(f"running {root}", f"no model folder {model} here", "the one that was planned", remedy)

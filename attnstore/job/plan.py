@@ -93,8 +93,11 @@ class Plan:
 
     @property
     def memory_bytes(self) -> int:
-        """Expected peak above the loaded model: two layers' maps of the longest example, the open chunks, and what writing
-        tables takes; in a store whose facts are compiled, the compiler too."""
+        """Expected peak above the loaded model.
+
+        Two layers' maps of the longest example, the open chunks, what writing tables takes, and the compiler where
+        facts are compiled.
+        """
         heads = max(kind.heads for kind in self.info.kinds.values())
         layers = sum(kind.layers for kind in self.info.kinds.values())
         item = PRECISIONS[self.info.precision].itemsize

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from attnstore.job.pool import Died, Task, Work
+from attnstore.job.source import cores
 from attnstore.job.worker import result_of
 
 # Started anew and not by multiprocessing, which would run the caller's own script once more in every worker.
@@ -30,7 +31,7 @@ class Processes:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._limits = thread_limits(max(len(os.sched_getaffinity(0)) // size, 1))
+        self._limits = thread_limits(max(cores() // size, 1))
 
     def start(self, work: Work) -> "Process":
         """A new process, which opens its tools."""

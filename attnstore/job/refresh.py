@@ -2,7 +2,8 @@
 
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,8 +56,9 @@ def refresh(
                 if hands is None
                 else _spread(hands, found, table, values, doing)
             )
-            for batch in rows:
-                writers[table].append(batch)
+            with closing(rows):  # an error here must not leave workers until it is forgotten
+                for batch in rows:
+                    writers[table].append(batch)
 
         what, source = table.replace("_", "-"), {table: "computed from the stored maps"}
         return publish_addition(found, what, [table], source, doing, fill, values)
@@ -116,7 +118,7 @@ class Fill:
 
 def _spread(
     hands: Hands, store: Store, table: str, values: Mapping[str, object], doing: str
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch]:
     """The rows of a table in the order of the segments, computed by workers."""
     filling = Filling(store.engine, table, values, doing)
     waiting, ready = list(reversed(filling.segments)), dict[int, Fill]()

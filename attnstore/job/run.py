@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from attnstore.format import names
 from attnstore.format.commit import commit, in_work, published
-from attnstore.job.begin import begin, disk_errors_named
+from attnstore.job.begin import PLAN_FILE, begin, disk_errors_named
 from attnstore.job.build import Build, Builder, Building, Check, folder_of, located
 from attnstore.job.card import write_card
 from attnstore.job.hands import hands_for
@@ -24,6 +24,9 @@ from attnstore.store.store import open as open_store
 
 SNAPSHOT_SECONDS = 60.0
 """A run makes a snapshot at most this often, and one at its end."""
+
+BUSY_SECONDS = 2.0
+"""What other writers have in work is looked up at most this often: a store may have thousands of segments."""
 
 
 def estimate(recipe: Recipe | str | Path) -> Plan:
@@ -74,6 +77,7 @@ def ingest(
 
             collect(root, plan, recipe, source)
         write_card(root)
+        (root / PLAN_FILE).unlink(missing_ok=True)
     return open_store(root)
 
 
@@ -104,6 +108,7 @@ def missing(root: Path, wanted: Sequence[int]) -> list[int]:
 def _tasks(root: Path, plan: Plan, source: Source, left: Sequence[int]) -> Iterator[Build]:
     """The segments that are left, read from the corpus as they are asked for, and no further than the last."""
     given: set[int] = set()
+    busy, listed = set[str](), float("-inf")
     # Segments that another writer has in work come last: it may finish them, or be dead.
     for leave_to_others in (True, False):
         wanted = [number for number in missing(root, left) if number not in given]
@@ -111,7 +116,9 @@ def _tasks(root: Path, plan: Plan, source: Source, left: Sequence[int]) -> Itera
             name = names.segment_name(segment.number)
             if (root / folder_of(segment.number)).exists():
                 continue
-            if leave_to_others and name in in_work(root, names.SEGMENTS):
+            if leave_to_others and time.monotonic() - listed > BUSY_SECONDS:
+                busy, listed = in_work(root, names.SEGMENTS), time.monotonic()
+            if leave_to_others and name in busy:
                 continue
             given.add(segment.number)
             yield Build(root, segment, plan.info.segments[segment.number])

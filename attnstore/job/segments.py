@@ -11,7 +11,7 @@ from attnstore.job.source import Prepared, Source
 
 def segments(plan: Plan, source: Source, wanted: Sequence[int]) -> Iterator[Segment]:
     """The wanted segments in order, from one pass over the corpus. BadInput where it is not what was planned."""
-    ends = [segment.stop for segment in plan.info.segments]
+    ends, chosen = [segment.stop for segment in plan.info.segments], frozenset(wanted)
     segment, digest = Segment(0, 0), hashlib.sha256()
     number = 0
     for found in source.examples():
@@ -19,17 +19,17 @@ def segments(plan: Plan, source: Source, wanted: Sequence[int]) -> Iterator[Segm
             if number >= ends[-1]:
                 raise _changed(f"more than {ends[-1]} examples")
             if number == ends[segment.number]:
-                if segment.number in wanted:
+                if segment.number in chosen:
                     yield _unchanged(segment, digest.hexdigest(), plan)
                 segment, digest = Segment(segment.number + 1, number), hashlib.sha256()
-            segment.prepared.append(found) if segment.number in wanted else None
+            segment.prepared.append(found) if segment.number in chosen else None
             number += 1
-        elif segment.number in wanted:
+        elif segment.number in chosen:
             segment.skipped.append(found)
         digest.update(identity(found))
     if number != ends[-1]:
         raise _changed(f"{number} examples, planned {ends[-1]}")
-    if segment.number in wanted:
+    if segment.number in chosen:
         yield _unchanged(segment, digest.hexdigest(), plan)
 
 

@@ -85,8 +85,12 @@ class Source(Protocol):
         ...
 
 
+def cores() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def threads_allowed() -> int:
     """The processors that this process may use, or the fewer threads that OMP_NUM_THREADS allows."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores, int(asked)) if asked.isdecimal() and int(asked) else cores
+    return min(cores(), int(asked)) if asked.isdecimal() and int(asked) else cores()

@@ -9,6 +9,7 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
+from attnstore.errors import AttnStoreError
 from attnstore.job.pool import Task, Work
 
 
@@ -68,6 +69,7 @@ def _carried(error: Exception) -> Exception:
     told = "".join(traceback.format_exception(error))
     error.add_note(f"in a worker:\n{told}")
     with contextlib.suppress(Exception):
-        if type(pickle.loads(pickle.dumps(error))) is type(error):
+        # MissingExtra comes back as the error that it is one of.
+        if isinstance(pickle.loads(pickle.dumps(error)), AttnStoreError | type(error)):
             return error
     return RuntimeError(told)

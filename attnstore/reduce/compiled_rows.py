@@ -27,7 +27,15 @@ def fill_rows(
     axis = frame.keys
     tokens = (np.flatnonzero(axis.cls), np.flatnonzero(axis.sep), np.flatnonzero(axis.punct))
     loop = compiled_rows()
-    loop(np.ascontiguousarray(weights), kept.astype(np.float32), tokens, frame.causal, np.float32(eps), argmax, table)
+    loop(
+        np.require(weights, requirements=("C", "W")),
+        kept.astype(np.float32),
+        tokens,
+        frame.causal,
+        np.float32(eps),
+        argmax,
+        table,
+    )
     if not frame.is_self:
         table[3] = 0  # there is no distance between tokens of two texts
 

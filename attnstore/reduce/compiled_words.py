@@ -28,7 +28,9 @@ def fill_words(
     key word are added, those of a query word averaged: NumPy's sums, to the bit for words of up to eight pieces.
     """
     places = (queries.start, queries.count, keys.start, keys.count)
-    compiled_words()(np.ascontiguousarray(weights), *(place.astype(np.int64) for place in places), is_self, *to, *by)
+    compiled_words()(
+        np.require(weights, requirements=("C", "W")), *(place.astype(np.int64) for place in places), is_self, *to, *by
+    )
 
 
 @cache

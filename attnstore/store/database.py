@@ -50,10 +50,11 @@ class Database:
 
     def close(self) -> None:
         """Close the connection; queries that still run end with an error."""
-        for layout in self._layouts:
-            layout.held.close()
-        self._reached.close()
-        self._connection.close()
+        with self._lock:  # not while another thread copies tables on it
+            for layout in self._layouts:
+                layout.held.close()
+            self._reached.close()
+            self._connection.close()
 
     def run(self, text: str, params: Mapping[str, object] | None = None, *, doing: str = "running SQL") -> pa.Table:
         """The answer to one reading statement.
@@ -88,6 +89,8 @@ class Database:
                 registered += smaller[2].values()
                 try:
                     return answer(*smaller[:2])
+                except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+                    raise
                 except duckdb.Error:
                     if any(table.failure is not None for table in registered):
                         raise

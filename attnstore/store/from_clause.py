@@ -19,12 +19,17 @@ class Leaf:
     plain: bool
 
 
+Seen = tuple[Node, list[Leaf]]
+"""A condition, and the tables whose columns it may name."""
+
+
 @dataclass(slots=True)
 class FromClause:
     """The tables of a FROM clause.
 
     `needed` are those without a matching row of which there is no row of the result; `asked` those that a semi join
-    looks up. `conditions` and `using` (a column and the tables on both sides) hold for them.
+    looks up. `conditions`, each with the tables that it sees, and `using` (a column and the tables on both sides) hold
+    for them. `hidden` are the tables that nothing above their join sees: another of that name may lie further out.
     """
 
     virtual: Collection[str]
@@ -32,7 +37,8 @@ class FromClause:
     every: list[Leaf] = field(default_factory=list)
     needed: list[Leaf] = field(default_factory=list)
     asked: list[Leaf] = field(default_factory=list)
-    conditions: list[Node] = field(default_factory=list)
+    conditions: list[Seen] = field(default_factory=list)
+    hidden: list[Leaf] = field(default_factory=list)
     using: list[tuple[str, list[Leaf], list[Leaf]]] = field(default_factory=list)
 
     def add(self, ref: Node, *, needed: bool = True) -> list[Leaf]:
@@ -44,18 +50,30 @@ class FromClause:
             self.every.append(leaf)
             self.needed += [leaf] * (needed and leaf.plain)
             return [leaf] if needed and leaf.plain else []
+        first = len(self.every)
         # Of other kinds of joins nothing is known but their tables.
         how = ref["join_type"] if ref["ref_type"] in ("REGULAR", "CROSS") and not ref["sample"] else ""
         left = self.add(ref["left"], needed=needed and how in ("INNER", "SEMI", "LEFT", "ANTI"))
+        between = len(self.every)
         right = self.add(ref["right"], needed=needed and how == "INNER")
+        seen = self._visible(self.every[first:])
+        if ref["join_type"] in ("SEMI", "ANTI"):
+            self.hidden += self.every[between:]
         if not needed or how not in ("INNER", "SEMI"):
             return left
         if how == "SEMI":
             right = [leaf for leaf in self.every if leaf.ref is ref["right"] and leaf.plain]
             self.asked += right
         self.using += [(str(name).lower(), left, right) for name in ref["using_columns"]]
-        self.conditions += conjuncts(ref["condition"])
+        self.conditions += [(condition, seen) for condition in conjuncts(ref["condition"])]
         return [*left, *right] if how == "INNER" else left
+
+    def where(self, condition: Node | None) -> list[Seen]:
+        """The conditions of WHERE, with the tables that they see."""
+        return [(part, self._visible(self.every)) for part in conjuncts(condition)]
+
+    def _visible(self, leaves: list[Leaf]) -> list[Leaf]:
+        return [leaf for leaf in leaves if leaf not in self.hidden]
 
     def _leaf(self, ref: Node) -> Leaf:
         table = str(ref.get("table_name", ""))

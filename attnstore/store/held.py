@@ -1,6 +1,7 @@
 """This file holds in memory, within a budget, what statements read more than once of the Parquet files of a store."""
 
 import threading
+import weakref
 from contextlib import suppress
 
 import duckdb
@@ -41,6 +42,18 @@ class Budget:
             self._left += size
 
 
+class Share:
+    """What one database took of a budget; it is given back once, also where the database is let go without closing."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget, self.taken = budget, 0
+
+    def end(self) -> None:
+        """Give everything back."""
+        self._budget.give(self.taken)
+        self.taken = 0
+
+
 class Held:
     """The copies of one database, made when a table is used for the second time.
 
@@ -49,10 +62,10 @@ class Held:
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, budget: Budget) -> None:
-        self._connection, self._budget = connection, budget
+        self._connection, self._budget, self._share = connection, budget, Share(budget)
+        weakref.finalize(self, self._share.end)
         self._uses: dict[str, int] = {}
         self._there: set[str] = set()
-        self._taken = 0
         self._before: int | None = None  # bytes of other tables; None until the copies have a catalogue
 
     def __contains__(self, name: str) -> bool:
@@ -70,6 +83,15 @@ class Held:
         """
         if not self._budget.take(size or 0):
             return False
+        self._share.taken += size or 0  # until it is known what is needed
+        try:
+            return self._copied(schema, name, size or 0)
+        except BaseException:  # such as an interruption: the next use tries again
+            self._give(size or 0)
+            self._uses[name] = 1
+            raise
+
+    def _copied(self, schema: str, name: str, size: int) -> bool:
         if self._before is None:
             self._before = self._in_memory()
             # Compressed, it takes half of the memory and less time than plain tables.
@@ -77,23 +99,25 @@ class Held:
             self._connection.execute(f"create schema {_CATALOGUE}.stored")
         copy = f'{_CATALOGUE}.stored."{name}"'
         try:
-            self._connection.execute(f'create table {copy} as from {schema}."{name}"')
+            self._connection.execute(f'create or replace table {copy} as from {schema}."{name}"')
         except duckdb.Error:  # the statement that reads the table says what is wrong
-            self._budget.give(size or 0)
+            self._give(size)
             return False
         with suppress(duckdb.Error):  # while another thread writes, the copy stays uncompressed
             self._connection.execute(f"checkpoint {_CATALOGUE}")
-        needed = max(self._in_memory() - self._before - self._taken, 0)
-        self._there.add(name)
-        self._budget.give((size or 0) - needed)  # more than expected is taken too
-        self._taken += needed
+        needed = max(self._in_memory() - self._before - self._share.taken + size, 0)
+        self._give(size - needed)  # more than expected is taken too
         self._connection.execute(f'create or replace view {schema}."{name}" as from {copy}')
+        self._there.add(name)
         return True
+
+    def _give(self, size: int) -> None:
+        self._budget.give(size)
+        self._share.taken -= size
 
     def close(self) -> None:
         """Give the memory back, once, before the connection is closed."""
-        self._budget.give(self._taken)
-        self._taken = 0
+        self._share.end()
 
     def _in_memory(self) -> int:
         text = "select sum(memory_usage_bytes) from duckdb_memory() where tag = 'IN_MEMORY_TABLE'"

@@ -9,6 +9,7 @@ DuckDB takes a table of unknown size for one of a single row, and would hold all
 small table in them. So a table that is joined comes with a size: a second part of so many rows, of which none is read.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 
 import duckdb
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from attnstore.store.beforehand import Beforehand, Scope, Unknown
-from attnstore.store.from_clause import FromClause, Leaf, conjuncts, items
+from attnstore.store.from_clause import FromClause, Leaf, Seen, items
 from attnstore.store.layout import CELL_COLUMNS, CELL_TYPES, Virtual, quoted
 from attnstore.store.parse_tree import Node, nodes, parameters, parse, queries, select, table_names, text_of
 
@@ -24,6 +25,11 @@ _KEYS = ("kind", "layer", "head", "example")
 _CELLS = frozenset(CELL_COLUMNS.names)
 _MAP_ROWS = 1_000
 """Rows that a map is taken for where the size of a table is estimated."""
+_ELSEWHERE = re.compile(
+    r"\b(collate|now|today|(get_)?current_\w+|(transaction|statement|local)_?time\w*|txid_current)\b", re.IGNORECASE
+)
+"""What is not the same, or is lost, in a part that is computed in a statement of its own."""
+
 _PARTS = ("from_table", "where_clause", "left", "right", "children")
 """Parts of a query in which other queries are looked for, beside the columns."""
 _PURE = {"COLUMN_REF", "CONSTANT", "PARAMETER", "COMPARISON", "CONJUNCTION", "BETWEEN", "CAST"}
@@ -53,7 +59,7 @@ def narrowed(
 
     None where there is none. The tables are registered, and what was computed beforehand stays in temporary tables.
     """
-    if "collate" in text.lower():  # what is computed beforehand would lose it
+    if _ELSEWHERE.search(text):
         return None
     try:
         tree = parse(cursor, text)
@@ -94,7 +100,7 @@ class _Narrowing:
             tables.add(node["from_table"])
             names = [leaf.name for leaf in tables.every]
             if not node["sample"] and len(set(names)) == len(names):
-                self._narrow(_Clauses(tables, conjuncts(node["where_clause"]), scope, self._beforehand))
+                self._narrow(_Clauses(tables, tables.where(node["where_clause"]), scope, self._beforehand))
         # A column without a name is called by the text of its expression, which has to stay.
         named = [item for item in node.get("select_list", ()) if item["alias"]]
         for inner in queries([named, [node.get(part) for part in _PARTS]]):
@@ -132,7 +138,7 @@ class _Narrowing:
 class _Clauses:
     """FROM and WHERE of one SELECT: what they say of the rows of a virtual table."""
 
-    def __init__(self, tables: FromClause, where: list[Node], scope: Scope, beforehand: Beforehand) -> None:
+    def __init__(self, tables: FromClause, where: list[Seen], scope: Scope, beforehand: Beforehand) -> None:
         self.tables, self._scope, self._beforehand = tables, scope, beforehand
         self._conditions = [*tables.conditions, *where]
         self._known: dict[int, frozenset[str]] = {}
@@ -140,7 +146,7 @@ class _Clauses:
     @property
     def is_joined(self) -> bool:
         """Whether there is another table, or a subquery that takes the place of one."""
-        return len(self.tables.every) > 1 or any("subquery_type" in condition for condition in self._conditions)
+        return len(self.tables.every) > 1 or any("subquery_type" in condition for condition, _ in self._conditions)
 
     def joined(self, own: Leaf) -> Iterator[pa.Table]:
         """Keys [row] of each table that the virtual table `own` is joined with."""
@@ -151,9 +157,9 @@ class _Clauses:
                     for leaf in other:
                         if not leaf.virtual and name in self._columns(leaf):
                             pairs.setdefault(leaf.name, {})[name] = name
-        for condition in self._conditions:
+        for condition, seen in self._conditions:
             if condition["type"] == "COMPARE_EQUAL":
-                left_side, right_side = self._column(condition["left"]), self._column(condition["right"])
+                left_side, right_side = (self._column(condition[side], seen) for side in ("left", "right"))
                 for one_side, other_side in ((left_side, right_side), (right_side, left_side)):
                     if one_side and other_side and one_side[0] is own and not other_side[0].virtual:
                         pairs.setdefault(other_side[0].name, {})[one_side[1]] = other_side[1]
@@ -164,7 +170,7 @@ class _Clauses:
 
     def listed(self, own: Leaf) -> Iterator[pa.Table]:
         """Keys [row] of each subquery or list that columns of the virtual table `own` are said to be in."""
-        for condition in self._conditions:
+        for condition, seen in self._conditions:
             query = None
             if condition.get("subquery_type") == "ANY" and condition["comparison_type"] == "COMPARE_EQUAL":
                 what, query = condition["child"], condition["subquery"]
@@ -174,7 +180,7 @@ class _Clauses:
                 what = condition["children"][0]
             else:
                 continue
-            columns = [self._column(item) for item in items(what)]
+            columns = [self._column(item, seen) for item in items(what)]
             chosen: dict[str, str | int] = {
                 column[1]: index
                 for index, column in enumerate(columns)
@@ -199,7 +205,7 @@ class _Clauses:
             alias = ref["alias"] or ref.get("table_name", "")
             ref.clear()
             ref.update({**made["from_table"], "alias": alias})
-        own = [condition for condition in self._conditions if self._is_about(condition, leaf)]
+        own = [condition for condition, seen in self._conditions if self._is_about(condition, leaf, seen)]
         every = {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": "", "children": own}
         return select(ref, every if len(own) > 1 else own[0] if own else None)
 
@@ -208,15 +214,15 @@ class _Clauses:
         if table is not None and all(_fits(field) for field in table.schema):
             yield table
 
-    def _column(self, item: Node) -> tuple[Leaf, str] | None:
-        """The table and the column that an expression is; None where it is no column of a table that must match."""
+    def _column(self, item: Node, seen: list[Leaf]) -> tuple[Leaf, str] | None:
+        """The table, of those seen, and the column that an expression is; None unless the table must match."""
         if item.get("class") != "COLUMN_REF" or len(item["column_names"]) > 2:
             return None
         *qualifier, column = (str(part).lower() for part in item["column_names"])
         if qualifier:
-            holding = [leaf for leaf in self.tables.every if leaf.name == qualifier[0]]
+            holding = [leaf for leaf in seen if leaf.name == qualifier[0]]
         else:
-            holding = [leaf for leaf in self.tables.every if column in self._columns(leaf)]
+            holding = [leaf for leaf in seen if column in self._columns(leaf)]
             # A column of USING is the same in all of its tables.
             merged = [leaf for name, *sides in self.tables.using for side in sides for leaf in side if name == column]
             if all(leaf in merged for leaf in holding):
@@ -224,7 +230,7 @@ class _Clauses:
         is_known = len(holding) == 1 and holding[0] in (*self.tables.needed, *self.tables.asked)
         return (holding[0], column) if is_known else None
 
-    def _is_about(self, condition: Node, leaf: Leaf) -> bool:
+    def _is_about(self, condition: Node, leaf: Leaf, seen: list[Leaf]) -> bool:
         """Whether a condition speaks of one table alone, and says the same whenever it is computed."""
         parts = [node for node in nodes(condition) if "class" in node]
         if not all(
@@ -234,7 +240,7 @@ class _Clauses:
             for part in parts
         ):
             return False
-        columns = [self._column(part) for part in parts if part["class"] == "COLUMN_REF"]
+        columns = [self._column(part, seen) for part in parts if part["class"] == "COLUMN_REF"]
         return bool(columns) and all(column is not None and column[0] is leaf for column in columns)
 
     def _columns(self, leaf: Leaf) -> frozenset[str]:

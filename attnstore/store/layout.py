@@ -193,14 +193,16 @@ class Layout:
         self._there.add(name)
         try:
             if name in self.files.sources and name not in self.shown.replaced:
-                self._connection.execute(f"create view stored.{quoted(name)} as {self._stored(name)}")
+                self._connection.execute(f"create or replace view stored.{quoted(name)} as {self._stored(name)}")
             if name in self._views:
                 below = self._parser.names(self._views[name])
                 for item in self.files.sources if below is None else sorted(item for _, item in below):
                     self._provide(item)
-                self._connection.execute(f"create view main.{quoted(name)} as {self._views[name]}")
-        except duckdb.Error as error:
+                self._connection.execute(f"create or replace view main.{quoted(name)} as {self._views[name]}")
+        except BaseException as error:  # an interruption too leaves it to the next use
             self._there.discard(name)
+            if not isinstance(error, duckdb.Error):
+                raise
             self.files.check([name])  # a file that DuckDB cannot open is most likely a damaged one
             raise typed(error, f"creating the view {name}") from error
 

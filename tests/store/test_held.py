@@ -1,7 +1,9 @@
 """Tests of what is held in memory: equal answers, within a budget, from the second use on."""
 
+import gc
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -90,4 +92,36 @@ def test_a_budget_is_taken_and_given() -> None:
     budget.give(1)
     assert budget.take(5)
     assert not budget.take(1)
-    assert Held.__doc__
+
+
+def test_the_budget_comes_back_with_a_database_that_is_let_go_without_closing() -> None:
+    budget, connection = Budget(2**30), duckdb.connect()
+    connection.execute("create schema stored")
+    connection.execute("create view stored.numbers as select range as n from range(200000)")
+    copies = Held(connection, budget)
+    assert copies.hold("stored", "numbers", 2**20)
+    assert not budget.take(2**30)
+    assert connection.execute("select sum(n) from stored.numbers").fetchone() == (19_999_900_000,)
+    del copies
+    gc.collect()
+    assert budget.take(2**30)
+
+
+@pytest.mark.parametrize("place", ["attnstore.store.layout.Layout._stored", "attnstore.store.held.Held._copied"])
+def test_what_an_interruption_stopped_is_made_at_the_next_use(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    def stopped(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    with open_store(folder) as store:
+        text = "select count(*) as n from stored.word_facts"
+        with monkeypatch.context() as patch:
+            patch.setattr(place, stopped)
+            if place.endswith("_copied"):
+                store.sql(text)  # copied from the second use on
+            with pytest.raises(KeyboardInterrupt):
+                store.sql(text)
+        for _ in range(3):
+            assert store.sql(text).to_arrow()["n"][0].as_py() > 0
+        assert _names(store) == {"word_facts"}

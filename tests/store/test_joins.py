@@ -88,6 +88,16 @@ def test_a_join_reads_the_heads_and_examples_that_it_names(
 
 
 UNCHANGED = [
+    # What a condition names may be a column of an outer query, and not of a table that it does not see.
+    "select count(*) from examples e where exists (from attention a semi join (values (3, 1)) p(x, n_tokens)"
+    " on a.example = p.x where a.example = e.example and n_tokens > 8)",
+    "select count(*) from examples p where exists (from attention a semi join (select example from words"
+    " where word = 5) p using (example) where p.example = 0)",
+    "select y, (select count(*) from attention a join (select 3 as example) p on a.example = p.example and a.layer = y"
+    " join (values (1)) q(y) on true) as n from (values (0), (1)) o(y) order by y",
+    "select count(*) from attention a join (select 1 as example, current_timestamp as t) p using (example)"
+    " where p.t = current_timestamp",
+    "select count(*) from attention a join (select 1 as example, now() as t) p using (example) where p.t = now()",
     "select count(*), sum(weight) from attention a left join (select 3 as example) p using (example)",
     "select count(*), sum(weight) from (select 3 as example) p right join attention a using (example)",
     "select count(*) from attention a full join (select 99 as example) p using (example)",
