@@ -157,18 +157,19 @@ def picture(path: Path, drawn: Sequence[tuple[str, Sequence[int], dict[str, list
     import matplotlib
 
     matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "growth"})
     from matplotlib import pyplot
 
-    figure, places = pyplot.subplots(1, len(drawn), figsize=(6.4 * len(drawn), 4.8), squeeze=False)
+    figure, places = pyplot.subplots(1, len(drawn), figsize=(8 * len(drawn), 4.8), squeeze=False)
     for axes, (kind, sizes, found) in zip(places[0], drawn, strict=True):
         for name, values in found.items():
             if name not in ("segments", "MB"):
                 axes.loglog(sizes, values, marker="o", label=f"{name}: {exponent(sizes, values):+.2f}")
         axes.set(title=kind.replace("_", " "), xlabel="examples")
         axes.grid(alpha=0.3)
-        axes.legend(title="exponent", fontsize="small")
+        axes.legend(title="exponent", fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:

@@ -47,7 +47,7 @@ def answered_or_refused(store: Store, name: str, params: Mapping[str, Any]) -> l
     except NotStored as error:
         said, remedy = str(error), error.remedy
     assert "only the 2 largest weights of a row" in said
-    assert '[keep] maps = "all"' in remedy
+    assert 'maps = "all"' in remedy
     return None
 
 
