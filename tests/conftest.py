@@ -5,6 +5,8 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# Read when Ray is loaded: a cluster of a test must not depend on a token that an earlier one left on the machine.
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 
 import json
 from collections.abc import Callable, Sequence
