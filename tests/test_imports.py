@@ -23,7 +23,7 @@ TABLE: dict[str, set[str]] = {
     "store": {"errors", "paths", "format", "text", "reduce", "catalogue"},
     "show": {"errors", "store"},
     "job": {"errors", "paths", "format", "text", "reduce", "capture", "store"},
-    "serve": {"errors", "paths", "store", "show"},
+    "serve": {"errors", "paths", "format", "catalogue", "store", "show"},
 }
 TABLE["cli"] = TABLE["__init__"] = TABLE["__main__"] = set(TABLE) | {"cli"}
 

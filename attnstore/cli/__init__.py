@@ -31,6 +31,7 @@ COMMANDS = {
     "show": "Look at one attention map, or at an answer as layers x heads.",
     "export": "Write a large answer into a Parquet file, some examples at a time.",
     "verify": "Check a store against the format, and list what is broken.",
+    "serve": "Publish stores read-only over HTTP: a page for people, an API for programs.",
     "doctor": "Say what is installed, and whether attention can be captured here.",
 }
 """Every command in help order. A command's module is loaded when it runs, so that none waits for another's imports."""

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from attnstore.store.store import Store
 
 
-def run(store: "Store", text: str, params: Mapping[str, object]) -> Result:
-    """The answer to one SELECT."""
+def run(store: "Store", text: str, params: Mapping[str, object], max_rows: int | None = None) -> Result:
+    """The answer to one SELECT, or its first `max_rows` rows."""
     params = plain(params)
-    table = store.engine.database.run(text, params)
+    table = store.engine.database.run(text, params, max_rows=max_rows)
     return Result(table, provenance(store, text, params, None))
 
 
@@ -29,7 +29,9 @@ def plain(params: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def ask(store: "Store", name: str, params: Mapping[str, object], where: str | None = None) -> Result:
+def ask(
+    store: "Store", name: str, params: Mapping[str, object], where: str | None = None, max_rows: int | None = None
+) -> Result:
     """The answer to a question by name or path, over the examples for which the SQL of `where` holds.
 
     A parameter `kind` that is null becomes the store's first kind; `kind`, `layer`, `head` and `example` must be among
@@ -60,7 +62,7 @@ def ask(store: "Store", name: str, params: Mapping[str, object], where: str | No
     check_needs(question, values, store.engine.database)
     database = store.engine.computed.database(question, values, where)
     used = {param: value for param, value in values.items() if param in question.sql_params}
-    table = database.run(question.sql, used, doing=f"asking {question.name}")
+    table = database.run(question.sql, used, doing=f"asking {question.name}", max_rows=max_rows)
     return Result(table, provenance(store, question.sql, values, question, where), question)
 
 

@@ -93,7 +93,9 @@ class Compared:
     def _laid_out(self) -> tuple[Database, Pairs]:
         with self._lock:
             if self._base is None:
-                database = Database({side: engine.shown() for side, engine in self._engines.items()})
+                database = Database(
+                    {side: engine.shown() for side, engine in self._engines.items()}, self._engines["a"].walls
+                )
                 try:
                     pairs = find_pairs(database)
                 except BaseException:
@@ -117,7 +119,7 @@ class Compared:
             pairs = pairs.only(places["a"].examples, places["b"].examples)
         shown = {side: engine.shown(tables[side], places.get(side)) for side, engine in self._engines.items()}
         beside = {} if maps is None else {"map_differences": self._differences(pairs, maps, doing)}
-        database = Database(shown)
+        database = Database(shown, self._engines["a"].walls)
         database.add(_tables(pairs) | beside)
         return database
 

@@ -10,8 +10,9 @@ from attnstore.store.joins import narrowed
 from attnstore.store.layout import CELL_TYPES, Layout, Shown, Virtual, load, quoted
 from attnstore.store.reached import Names, Reached
 from attnstore.store.sql_errors import check_statement, stated, typed
+from attnstore.store.walls import Config, Walls
 
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+_CONFIG: Config = {
     # Errors come with their kind and candidates as data, so that nothing is decided by the text of a message.
     "errors_as_json": True,
     "python_enable_replacements": False,
@@ -29,13 +30,19 @@ class Database:
     catalogues of these names: `a.words`, `a.stored.words`.
     """
 
-    def __init__(self, shown: Shown | Mapping[str, Shown]) -> None:
+    def __init__(self, shown: Shown | Mapping[str, Shown], walls: Walls | None = None) -> None:
         self._lock = threading.Lock()
         self._added: set[str] = set()
-        self._connection = duckdb.connect(":memory:", config=_CONFIG)
+        self._connection = duckdb.connect(":memory:", config=_CONFIG | (walls.config() if walls else {}))
         self._reached = Reached(self._connection.cursor())
         stores = {"": shown} if isinstance(shown, Shown) else shown
+        if walls is not None:
+            walls.give(
+                self._connection, {name: file for one in stores.values() for name, file in one.files.named().items()}
+            )
         self._layouts = [Layout(self._connection, self._reached, one, name) for name, one in stores.items()]
+        if walls is not None:
+            walls.close(self._connection)
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
         """Put tables beside those of the stores. Before threads share it."""
@@ -56,8 +63,15 @@ class Database:
             self._reached.close()
             self._connection.close()
 
-    def run(self, text: str, params: Mapping[str, object] | None = None, *, doing: str = "running SQL") -> pa.Table:
-        """The answer to one reading statement.
+    def run(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        doing: str = "running SQL",
+        max_rows: int | None = None,
+    ) -> pa.Table:
+        """The answer to one reading statement, or its first `max_rows` rows.
 
         NotFound for an unknown table, column or function, BadInput for parameters that do not fit, BadQuestion for
         other errors of the statement, NotStored for facts that were not kept, Damaged for a damaged file.
@@ -76,7 +90,9 @@ class Database:
 
         def answer(text: str, params: Mapping[str, object]) -> pa.Table:
             relation = cursor.sql(text, params=params)
-            return pa.table({}) if relation is None else relation.to_arrow_table()
+            if relation is None:
+                return pa.table({})
+            return (relation if max_rows is None else relation.limit(max_rows)).to_arrow_table()
 
         try:
             virtual: dict[str, Virtual] = {}

@@ -20,13 +20,14 @@ from attnstore.store.places import PlaceTable
 if TYPE_CHECKING:
     from attnstore.store.attention_table import VirtualTable
     from attnstore.store.pruning import Pruning
+    from attnstore.store.walls import Walls
 
 
 class Engine:
     """Reads one snapshot. Threads may share it."""
 
-    def __init__(self, contents: Contents) -> None:
-        self.contents = contents
+    def __init__(self, contents: Contents, walls: "Walls | None" = None) -> None:
+        self.contents, self.walls = contents, walls
         self.files = ParquetFiles(contents)
         self.cells = Cells(contents)
         self.frames = Frames(self.files)
@@ -50,7 +51,7 @@ class Engine:
 
         With `places`, it shows nothing but their examples.
         """
-        return Database(self.shown(tables, places))
+        return Database(self.shown(tables, places), self.walls)
 
     def shown(self, tables: Mapping[str, pa.Table] | None = None, places: PlaceTable | None = None) -> Shown:
         """What a database shows of the store: with these tables in the place of stored ones, and these examples."""
@@ -58,7 +59,14 @@ class Engine:
             "attention": lambda: self._attention(places),
             "word_attention": lambda: self._word_attention(places),
         }
-        return Shown(self.files, self._views, virtual, tables or {}, None if places is None else places.examples)
+        return Shown(
+            self.files,
+            self._views,
+            virtual,
+            tables or {},
+            None if places is None else places.examples,
+            self.walls is not None,
+        )
 
     def close(self) -> None:
         """Close every database."""

@@ -68,7 +68,8 @@ class Shown:
     """What a database shows of one store.
 
     `virtual` makes the tables that are computed while they are scanned, anew for each call; `replaced` stands in for
-    stored tables; `examples`, where given, are the only ones that the tables show.
+    stored tables; `examples`, where given, are the only ones that the tables show. `walled` databases name files as
+    `ParquetFiles.urls` does.
     """
 
     files: ParquetFiles
@@ -76,6 +77,7 @@ class Shown:
     virtual: Mapping[str, Callable[[], Virtual]]
     replaced: Mapping[str, pa.Table] = field(default_factory=dict)
     examples: NDArray[np.int64] | None = None
+    walled: bool = False
 
 
 class Layout:
@@ -207,11 +209,13 @@ class Layout:
             raise typed(error, f"creating the view {name}") from error
 
     def _stored(self, name: str) -> str:
-        paths = self.files.paths(name)
-        if not paths:
+        files = (
+            self.files.urls(name) if self.shown.walled else [str(path.absolute()) for path in self.files.paths(name)]
+        )
+        if not files:
             return f"select {', '.join(map(_null, DECLARED[name]))} where false"
         # Without it a folder named split=dev would add a column.
-        read = f"from read_parquet([{', '.join(map(_literal, paths))}], hive_partitioning = false)"
+        read = f"from read_parquet([{', '.join(map(_literal, files))}], hive_partitioning = false)"
         if added := ADDED.get(name):  # older stores lack these columns
             nulls = (
                 f"cast(null as {_sql_type(DECLARED[name].field(column).type)}) as {quoted(column)}" for column in added
@@ -243,9 +247,9 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _literal(path: Path) -> str:
+def _literal(file: str) -> str:
     # DuckDB expands *, ? and [ in file names; in brackets they stand for themselves.
-    plain = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path.absolute()))
+    plain = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in file)
     return "'" + plain.replace("'", "''") + "'"
 
 

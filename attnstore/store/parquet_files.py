@@ -14,6 +14,7 @@ from attnstore.format.fact_tables import ANNOTATIONS, COMPUTED, DECLARED, FROM_M
 from attnstore.format.manifest import File, Unit
 from attnstore.store.contents import Contents
 from attnstore.store.held import Budget
+from attnstore.store.walls import url
 
 FACT_TABLES = ("head_facts", "token_facts", "token_masses", "word_facts", *COMPUTED)
 """Tables that a reduction can fill anew from the maps."""
@@ -74,6 +75,18 @@ class ParquetFiles:
     def paths(self, table: str) -> list[Path]:
         """The files of a table, in order."""
         return [self.contents.path(unit, file) for unit, file in self.sources[table]]
+
+    def urls(self, table: str) -> list[str]:
+        """The same as a database behind walls names them."""
+        return [self._url(unit, file) for unit, file in self.sources[table]]
+
+    def named(self) -> dict[str, Path]:
+        """Every file of every table, by that name."""
+        every = (source for sources in self.sources.values() for source in sources)
+        return {self._url(unit, file): self.contents.path(unit, file) for unit, file in every}
+
+    def _url(self, unit: Unit, file: File) -> str:
+        return url(self.contents.snapshot.content_hash, f"{unit.folder}/{file.path}")
 
     def segment_paths(self, table: str, segment: int) -> list[Path]:
         """The files of a table that may hold rows of a segment; that of an addition holds others as well."""
