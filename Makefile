@@ -15,12 +15,13 @@ WORKERS ?= 2
 MODELS := rxnfp==0.1.0 rxnmapper==0.4.3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all check format bench wheel golden docs constraints clean
+.PHONY: help demo test test-slow test-all browser check format bench wheel golden docs constraints clean
 
 help:
 	@echo "make demo         ingest the shipped sentences with a small model and ask the store questions"
 	@echo "make test         the tests, without the slow ones"
-	@echo "make test-all     all tests"
+	@echo "make test-all     all tests; those of the page need a browser"
+	@echo "make browser      Debian's Chromium and its driver, as root; nothing to do where they are installed"
 	@echo "make check        ruff, ruff format, mypy, pyright"
 	@echo "make format       let ruff sort imports and lay out the code"
 	@echo "make bench        the measurements in bench/, three quarters of an hour; ARGS=--full for the longest as well"
@@ -53,11 +54,23 @@ demo: $(VENV)/.installed-demo
 test: $(VENV)/.installed-models
 	$(PYTEST) -n $(WORKERS) -m "not slow" $(ARGS)
 
+# The tests of the page drive Chromium; they are skipped, with the reason, where there is none.
 # pytest exits with 5 where no test is marked slow.
 test-slow: $(VENV)/.installed-models
+	@$(MAKE) --no-print-directory browser || echo "No browser: the tests of the page will be skipped."
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m slow $(ARGS) || test $$? -eq 5
 
 test-all: test test-slow
+
+# Lists of packages and packages come over the network, so each is tried twice.
+APT := DEBIAN_FRONTEND=noninteractive apt-get -qq
+browser:
+	@command -v chromium > /dev/null && command -v chromedriver > /dev/null && exit 0; \
+	command -v apt-get > /dev/null || { echo "no apt-get here: install Chromium and ChromeDriver by hand" >&2; exit 1; }; \
+	test $$(id -u) -eq 0 || { echo "not root: run  sudo apt-get install chromium chromium-driver" >&2; exit 1; }; \
+	install() { $(APT) update > /dev/null && $(APT) install -y --no-install-recommends chromium chromium-driver > /dev/null; }; \
+	echo "installing Debian's chromium and chromium-driver"; \
+	install || { sleep 5; install; }
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -4,7 +4,6 @@
 """
 
 import argparse
-import os
 import statistics
 import tempfile
 import time
@@ -18,6 +17,7 @@ import numpy as np
 import attnstore
 from attnstore.format import shards
 from attnstore.format.halves import widen
+from attnstore.format.shard_source import Shard
 from attnstore.job.recipe import Recipe
 from attnstore.store.attention_table import SCAN_CELLS
 from attnstore.store.rectangles import rectangles
@@ -64,13 +64,13 @@ def encoded(store: Store, layers: int) -> Iterator[tuple[list[bytes], tuple[str,
         _, sharded = store.engine.cells._array(place.segment, place.kind)
         for layer in range(layers):
             room = np.empty((1, store.info.kinds[place.kind].heads, place.stop), np.float32)
-            files: list[int] = []
+            opened: list[Shard] = []
             chunks = list(
-                sharded._chunks(slice(layer, layer + 1), slice(0, room.shape[1]), slice(0, place.stop), room, files)
+                sharded._chunks(slice(layer, layer + 1), slice(0, room.shape[1]), slice(0, place.stop), room, opened)
             )
-            yield [os.pread(chunk.file, chunk.size, chunk.offset) for chunk in chunks], sharded._codecs, sharded._dtype
-            for file in files:
-                os.close(file)
+            yield [chunk.shard.read(chunk.size, chunk.offset) for chunk in chunks], sharded._codecs, sharded._dtype
+            for shard in opened:
+                shard.close()
 
 
 def one_head(store: Store, folder: Path, turns: int) -> None:

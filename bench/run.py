@@ -57,6 +57,7 @@ def main() -> None:
             step("4 Questions over 1,030 texts of 128 tokens, and over a ninth of them", "answers.py", *stores)
         title, store = small_store(Path(folder))
         step(f"4 Questions over {title}", "answers.py", str(store))
+        step(f"7 The service over {title}", "service.py", str(store), *(["--full"] if full else []))
     step("5 Growth", "growth.py", *(["--full"] if full else []))
     step("6 One process against several", "workers.py")
     step("One head switched off, against a forward pass", "ablations.py")

@@ -55,7 +55,7 @@ def corpora(folder: Path, texts: int) -> Iterator[tuple[str, dict[str, object]]]
 def entropy(store: Store) -> float:
     """Zero-order entropy of the codes in bytes, of each head by itself, averaged over weights."""
     bits = cells = 0.0
-    for path in sorted(store.path.glob("segments/*/maps.zarr")):
+    for path in sorted(store.contents.folder.glob("segments/*/maps.zarr")):
         for _, array in zarr.open_group(path, mode="r").arrays():
             for layer in range(array.shape[0]):
                 codes = np.asarray(array[layer : layer + 1])[0]
@@ -69,7 +69,7 @@ def entropy(store: Store) -> float:
 def files(store: Store) -> dict[str, int]:
     """Bytes of the maps, of each table, and of all else."""
     found: dict[str, int] = {"maps": 0, "the rest": 0}
-    for path in store.path.rglob("*"):
+    for path in store.contents.folder.rglob("*"):
         name = "maps" if "maps.zarr" in path.parts else path.stem if path.suffix == ".parquet" else "the rest"
         if path.is_file():
             found[name] = found.get(name, 0) + path.stat().st_size

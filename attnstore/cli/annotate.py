@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import store_argument
+from attnstore.cli.options import folder_argument
 
 EXAMPLES = """\b
 Examples:
@@ -18,7 +18,7 @@ _FILE = click.Path(path_type=Path)
 
 
 @click.command(epilog=EXAMPLES)
-@store_argument
+@folder_argument
 @click.option("--words", type=_FILE, help="CoNLL-U or JSON Lines with words, by name or text.")
 @click.option("--labels", type=_FILE, help="Table or JSON Lines with labels, by name or text.")
 @click.option("--mentions", type=_FILE, help="CoNLL-U or JSON Lines with mentions; they count the words.")

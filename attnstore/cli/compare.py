@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from attnstore.cli.options import (
+    StorePlace,
     give,
     hand_over,
     is_terminal,
@@ -25,8 +26,8 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("question")
-@click.argument("a", type=click.Path(path_type=Path))
-@click.argument("b", type=click.Path(path_type=Path))
+@click.argument("a", type=StorePlace())
+@click.argument("b", type=StorePlace())
 @params_argument
 @where_option
 @click.option(
@@ -37,8 +38,8 @@ Examples:
 @output
 def command(
     question: str,
-    a: Path,
-    b: Path,
+    a: Path | str,
+    b: Path | str,
     params: tuple[str, ...],
     where: str | None,
     picture: str | None,

@@ -22,7 +22,7 @@ Examples:
 @reading
 def command(
     question: str,
-    store: Path,
+    store: Path | str,
     params: tuple[str, ...],
     where: str | None,
     output: Path,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import store_argument
+from attnstore.cli.options import folder_argument
 
 EXAMPLES = """\b
 Examples:
@@ -12,7 +12,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES)
-@store_argument
+@folder_argument
 def command(store: Path) -> None:
     """Make a planned store readable once all its segments are there.
 

@@ -17,7 +17,7 @@ Examples:
 @output
 @reading
 def command(
-    store: Path,
+    store: Path | str,
     form: str,
     output: Path | None,
     snapshot: int | None,

@@ -14,7 +14,33 @@ from attnstore.errors import BadInput, NoSpace
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("table", "csv", "json", "parquet", "markdown", "arrow")
 
-store_argument = click.argument("store", type=click.Path(path_type=Path))
+
+class StorePlace(click.Path):
+    """The folder of a store, or an address, which is no path: one of two slashes would be lost."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """An address as it was given, anything else as a path."""
+        from attnstore.format.address import is_address
+
+        return value if is_address(value) else super().convert(value, param, ctx)
+
+
+def _no_address(context: click.Context, param: click.Parameter, value: Path) -> Path:
+    from attnstore.format.address import is_address
+
+    if is_address(value):
+        raise click.BadParameter(f"{value} is an address; `{context.info_name}` needs the folder of a store")
+    return value
+
+
+store_argument = click.argument("store", type=StorePlace())
+"""A store to read: in a folder, or behind an address."""
+
+folder_argument = click.argument("store", type=StorePlace(), callback=_no_address)
+"""A store to write, or to look into file by file: in a folder."""
 
 
 def reading(command: Command) -> Command:

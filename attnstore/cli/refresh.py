@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import parameters, params_argument, sharing, store_argument
+from attnstore.cli.options import folder_argument, parameters, params_argument, sharing
 
 EXAMPLES = """\b
 Examples:
@@ -14,7 +14,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES)
-@store_argument
+@folder_argument
 @click.argument("table")
 @params_argument
 @sharing

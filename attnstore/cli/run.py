@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import store_argument
+from attnstore.cli.options import folder_argument
 
 EXAMPLES = """\b
 Examples:
@@ -26,7 +26,7 @@ def _two_numbers(pattern: str, form: str) -> Callable[[str], tuple[int, int]]:
 
 
 @click.command(epilog=EXAMPLES)
-@store_argument
+@folder_argument
 @click.option(
     "--part", type=_two_numbers(r"(\d+)/(\d+)", "I/N"), metavar="I/N", help="The I-th of N parts: 1/8, 2/8, … 8/8."
 )

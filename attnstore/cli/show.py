@@ -52,7 +52,7 @@ Examples:
 @target
 @reading
 def command(
-    store: Path,
+    store: Path | str,
     what: str,
     params: tuple[str, ...],
     layer: int | None,

@@ -19,7 +19,7 @@ Examples:
 @output
 @reading
 def command(
-    store: Path,
+    store: Path | str,
     statement: str,
     params: tuple[str, ...],
     form: str,

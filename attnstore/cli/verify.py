@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import give, output, store_argument
+from attnstore.cli.options import folder_argument, give, output
 
 EXAMPLES = """\b
 Examples:
@@ -13,7 +13,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES)
-@store_argument
+@folder_argument
 @click.option("--deep", is_flag=True, help="Decode every map as well and check that its rows sum to 1.")
 @output
 def command(store: Path, deep: bool, form: str, output: Path | None) -> None:

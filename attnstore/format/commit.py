@@ -5,6 +5,7 @@ has published fails, and the loser drops its copy. A snapshot is linked under th
 """
 
 import errno
+import functools
 import hashlib
 import os
 import secrets
@@ -27,6 +28,7 @@ from attnstore.format.manifest import (
     snapshot_to_json,
     unit_to_json,
 )
+from attnstore.format.remote import Place, Remote
 
 _BLOCK = 2**20
 
@@ -131,15 +133,16 @@ def in_work(root: Path, folder: str) -> set[str]:
     return {name.removeprefix(names.STAGING).rpartition("-")[0] for name in staged}
 
 
-def snapshots(root: Path) -> list[int]:
-    """Numbers of the snapshots of a store, ascending."""
+def snapshots(root: Place) -> list[int]:
+    """Numbers of the snapshots of a store, ascending; behind an address those that it tells."""
     place = root / names.SNAPSHOTS
-    if not place.is_dir():
+    if isinstance(place, Path) and not place.is_dir():
         return []
-    return sorted(number for name in os.listdir(place) if (number := names.snapshot_number(name)) is not None)
+    found = place.names() if isinstance(place, Remote) else os.listdir(place)
+    return sorted(number for name in found if (number := names.snapshot_number(name)) is not None)
 
 
-def latest(root: Path, number: int | None = None) -> Snapshot:
+def latest(root: Place, number: int | None = None) -> Snapshot:
     """Snapshot `number` of the store, or its newest. NotAStore while there is none."""
     numbers = snapshots(root)
     if not numbers:
@@ -188,6 +191,11 @@ def commit(root: Path, store_id: str) -> Snapshot:
 
 def tools() -> dict[str, str]:
     """Versions of the packages that made what is being written, those that are installed."""
+    return dict(_versions())
+
+
+@functools.cache  # reading them takes ten milliseconds, and every answer names them
+def _versions() -> dict[str, str]:
     found = {}
     for package in ("attnstore", "zarr", "numcodecs", "pyarrow", "duckdb", "torch", "transformers", "spacy", "zarrs"):
         try:

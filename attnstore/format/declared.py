@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zarr
+import zarr.storage
 
 from attnstore.errors import Damaged
 from attnstore.format import names
 from attnstore.format.manifest import load
+from attnstore.format.remote import Place, Remote
 
 DTYPES = ("float16", "float32", "uint8", "uint32")
 CODECS = ("bytes", "blosc", "zstd", "crc32c", "sharding_indexed", "transpose")
@@ -19,13 +20,14 @@ CHUNK_BYTES = 64 * 2**20
 """A declared inner chunk is no larger: a small file must not unpack into all memory."""
 
 
-def open_array(folder: Path, name: str) -> "zarr.Array[Any]":
+def open_array(folder: Place, name: str, sha256: str | None = None) -> "zarr.Array[Any]":
     """The array `name` of a segment's maps, once its metadata names only what this format allows.
 
-    Damaged otherwise, before a byte of data is read.
+    Damaged otherwise, or where the metadata has not this `sha256`, before a byte of data is read.
     """
-    path = folder / names.MAPS / name / "zarr.json"
-    metadata = load(path)
+    place = folder / names.MAPS / name
+    path = place / "zarr.json"
+    metadata = load(path, sha256)
     doing = f"opening {path}"
     try:
         used = list(_codecs(metadata["codecs"]))
@@ -45,7 +47,11 @@ def open_array(folder: Path, name: str) -> "zarr.Array[Any]":
     if metadata.get("dimension_names") != DIMENSIONS:
         raise Damaged(doing, f"dimensions {metadata.get('dimension_names')}", ", ".join(DIMENSIONS))
     try:
-        return zarr.open_array(path.parent, mode="r")
+        if isinstance(place, Remote):
+            # From the metadata that was checked: opening would fetch them once more.
+            objects = zarr.storage.ObjectStore(place.objects, read_only=True)
+            return zarr.Array.from_dict(zarr.storage.StorePath(objects, place.path), metadata)
+        return zarr.open_array(place, mode="r")
     except Exception as error:  # zarr raises errors of many types on metadata that it cannot use
         raise Damaged(doing, f"no readable array ({error})") from error
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from attnstore.errors import Damaged, NotAStore, UnsupportedFormat
 from attnstore.format import names
+from attnstore.format.remote import Place, Remote
 from attnstore.format.version import READS_MAJOR
 
 FETCH = "Fetch the store again, or run: attnstore verify"
@@ -129,14 +130,10 @@ def dumps(value: object) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def load(path: Path, sha256: str | None = None) -> Any:
+def load(path: Place, sha256: str | None = None) -> Any:
     """The JSON value in a regular file; Damaged where there is none, it has another sha256, or it does not parse."""
     doing = f"reading {path}"
-    if path.is_symlink() or not path.is_file():
-        raise Damaged(doing, "no regular file there", remedy="Fetch the store again")
-    if path.stat().st_size > JSON_BYTES:
-        raise Damaged(doing, f"{path.stat().st_size} bytes", f"{JSON_BYTES} at most")
-    text = path.read_bytes()
+    text = path.read_bytes(JSON_BYTES) if isinstance(path, Remote) else _local_bytes(path, doing)
     if sha256 is not None and (found := hashlib.sha256(text).hexdigest()) != sha256:
         raise Damaged(doing, f"sha256 {found[:16]}…", f"{sha256[:16]}…", FETCH)
     try:
@@ -145,16 +142,24 @@ def load(path: Path, sha256: str | None = None) -> Any:
         raise Damaged(doing, f"no valid JSON ({error})", remedy="Fetch the store again") from error
 
 
+def _local_bytes(path: Path, doing: str) -> bytes:
+    if path.is_symlink() or not path.is_file():
+        raise Damaged(doing, "no regular file there", remedy="Fetch the store again")
+    if path.stat().st_size > JSON_BYTES:
+        raise Damaged(doing, f"{path.stat().st_size} bytes", f"{JSON_BYTES} at most")
+    return path.read_bytes()
+
+
 def store_to_json(info: StoreInfo) -> bytes:
     """The text of store.json."""
     return dumps(asdict(info))
 
 
-def read_store(root: Path) -> StoreInfo:
+def read_store(root: Place) -> StoreInfo:
     """What `root/store.json` says. NotAStore without one, UnsupportedFormat for a version of another major."""
     path = root / names.STORE
     doing = f"opening {root}"
-    if not path.exists():
+    if isinstance(path, Path) and not path.exists():
         raise NotAStore(doing, f"no {names.STORE} there", "the folder of a store", "Make one with: attnstore ingest")
     value = load(path)
     version = value.get("format") if isinstance(value, dict) else None
@@ -192,7 +197,7 @@ def unit_to_json(unit: Unit) -> bytes:
     return dumps({"id": unit.id, "facts": unit.facts, "rows": unit.rows, "files": [asdict(f) for f in unit.files]})
 
 
-def read_unit(root: Path, folder: str, sha256: str | None = None) -> Unit:
+def read_unit(root: Place, folder: str, sha256: str | None = None) -> Unit:
     """The manifest of the segment or addition in `root/folder`; its file names are checked to stay inside it.
 
     Damaged for a manifest that is malformed, or has not the `sha256` that a snapshot lists.
@@ -218,7 +223,7 @@ def snapshot_to_json(snapshot: Snapshot) -> bytes:
     return dumps(asdict(snapshot))
 
 
-def read_snapshot(path: Path) -> Snapshot:
+def read_snapshot(path: Place) -> Snapshot:
     """The snapshot in a file."""
     value = load(path)
     with _reading(path):
@@ -255,7 +260,7 @@ def _numbers(value: list[int] | None) -> tuple[int, ...] | None:
 class _reading:  # noqa: N801 - reads as a statement
     """Turns what a malformed value raises into Damaged."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         self.path = path
 
     def __enter__(self) -> None:

@@ -4,12 +4,14 @@ A general reader returns a whole array of codes, which then has to be converted:
 and about a millisecond of bookkeeping a call. Here a chunk is converted while it is in the cache.
 """
 
+import math
 import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,8 @@ import numpy as np
 from numcodecs import blosc, zstd  # pyright: ignore[reportAttributeAccessIssue]  # compiled, without stubs
 from numpy.typing import NDArray
 
-from attnstore.errors import Damaged
+from attnstore.errors import AttnStoreError, Damaged
+from attnstore.format.shard_source import Folder, Shard, Source
 
 if TYPE_CHECKING:
     import zarr
@@ -37,8 +40,7 @@ _REMEDY = "Fetch the store again, or run: attnstore verify"
 class _Chunk:
     """Where an encoded chunk lies, the cells of it that are wanted, and where they go."""
 
-    path: str
-    file: int
+    shard: Shard
     offset: int
     size: int
     part: slice
@@ -48,15 +50,18 @@ class _Chunk:
 class Shards:
     """The cells of one array [layer, head, cell], each shard one layer's. Threads may share it."""
 
-    def __init__(self, folder: Path, heads: int, dtype: str, chunk: int, shard: int, codecs: Sequence[str]) -> None:
-        self._folder, self._heads, self._dtype = folder, heads, np.dtype(dtype).newbyteorder("<")
+    def __init__(
+        self, source: Path | Source, heads: int, dtype: str, chunk: int, shard: int, codecs: Sequence[str]
+    ) -> None:
+        self._source: Source = Folder(source) if isinstance(source, Path) else source
+        self._heads, self._dtype = heads, np.dtype(dtype).newbyteorder("<")
         self._chunk, self._shard, self._codecs = chunk, shard, tuple(codecs)
         self._indexes: OrderedDict[str, NDArray[np.uint64]] = OrderedDict()
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, array: "zarr.Array[Any]", folder: Path) -> "Shards | None":
-        """The array in this folder; None unless it is laid out as this format's own writer does."""
+    def of(cls, array: "zarr.Array[Any]", source: Path | Source) -> "Shards | None":
+        """The array in this folder or source; None unless it is laid out as this format's own writer does."""
         metadata: Any = array.metadata.to_dict()
         (outer, *others), shape = metadata["codecs"], array.shape
         if others or outer["name"] != "sharding_indexed" or len(shape) != 3:
@@ -78,56 +83,66 @@ class Shards:
             and names in (["blosc", "zstd"], ["blosc"], ["zstd"])
             and keys == {"name": "default", "configuration": {"separator": "/"}}
         )
-        return cls(folder, heads, str(array.dtype), given["chunk_shape"][2], shard, names) if is_ours else None
+        return cls(source, heads, str(array.dtype), given["chunk_shape"][2], shard, names) if is_ours else None
 
     def read(self, layer: slice, head: slice, cell: slice, out: NDArray[Any], put: Put) -> None:
         """Put the codes of these cells to `out` [layer, head, cell]; Damaged for a chunk that is not there or sound."""
-        files: list[int] = []
+        opened: list[Shard] = []
         try:
-            chunks = list(self._chunks(layer, head, cell, out, files))
+            chunks = list(self._chunks(layer, head, cell, out, opened))
+            for shard, own in groupby(chunks, lambda chunk: chunk.shard):
+                shard.ahead([(chunk.offset, chunk.size) for chunk in own])
             todo = iter(chunks)  # threads may take from the iterator of a list at once
             _cores.run(lambda: self._work(todo, put), len(chunks))
         finally:
-            for file in files:
-                os.close(file)
+            for shard in opened:
+                shard.close()
 
-    def _chunks(self, layer: slice, head: slice, cell: slice, out: NDArray[Any], files: list[int]) -> Iterator[_Chunk]:
-        for number in range(layer.start, layer.stop):
-            for shard in range(cell.start // self._shard, -(-cell.stop // self._shard)):
-                path = f"{self._folder}/c/{number}/0/{shard}"
-                try:
-                    file = os.open(path, os.O_RDONLY)
-                except FileNotFoundError as error:
-                    raise Damaged(f"reading {path}", "it is missing", "a shard of the maps", _REMEDY) from error
-                files.append(file)
-                index, base = self._index(path, file), shard * self._shard
-                length = os.fstat(file).st_size
-                start, stop = max(cell.start - base, 0), min(cell.stop - base, self._shard)
-                for chunk in range(start // self._chunk, -(-stop // self._chunk)):
-                    begin = chunk * self._chunk
-                    part = slice(max(start - begin, 0), min(stop - begin, self._chunk))
-                    at = base + begin - cell.start
-                    for row in range(head.start, head.stop):
-                        offset, size = index[row, chunk].tolist()
-                        if offset == _ABSENT:
-                            raise Damaged(
-                                f"reading {path}", "cells that no chunk holds", "a weight in every cell", _REMEDY
-                            )
-                        if offset + size > length:
-                            raise Damaged(f"reading {path}", "a chunk beyond its end", f"{length} bytes", _REMEDY)
-                        own = out[number - layer.start, row - head.start, at + part.start : at + part.stop]
-                        yield _Chunk(path, file, offset, size, part, own)
+    def _chunks(
+        self, layer: slice, head: slice, cell: slice, out: NDArray[Any], opened: list[Shard]
+    ) -> Iterator[_Chunk]:
+        numbers = range(cell.start // self._shard, -(-cell.stop // self._shard))
+        places = [(number, shard) for number in range(layer.start, layer.stop) for shard in numbers]
+        for number, shard in places:
+            opened.append(self._source.open(f"c/{number}/0/{shard}"))
+        for (number, shard), file, index in zip(places, opened, self._indexes_of(opened), strict=True):
+            base, length = shard * self._shard, file.size()
+            start, stop = max(cell.start - base, 0), min(cell.stop - base, self._shard)
+            for chunk in range(start // self._chunk, -(-stop // self._chunk)):
+                begin = chunk * self._chunk
+                part = slice(max(start - begin, 0), min(stop - begin, self._chunk))
+                at = base + begin - cell.start
+                for row in range(head.start, head.stop):
+                    offset, size = index[row, chunk].tolist()
+                    if offset == _ABSENT:
+                        raise Damaged(
+                            f"reading {file.path}", "cells that no chunk holds", "a weight in every cell", _REMEDY
+                        )
+                    if offset + size > length:
+                        raise Damaged(f"reading {file.path}", "a chunk beyond its end", f"{length} bytes", _REMEDY)
+                    own = out[number - layer.start, row - head.start, at + part.start : at + part.stop]
+                    yield _Chunk(file, offset, size, part, own)
 
-    def _index(self, path: str, file: int) -> NDArray[np.uint64]:
-        """Offset and size of the chunks of a shard, [head, chunk, 2]."""
-        with self._lock:
-            if path in self._indexes:
-                self._indexes.move_to_end(path)
-                return self._indexes[path]
+    def _indexes_of(self, opened: Sequence[Shard]) -> list[NDArray[np.uint64]]:
+        """Offset and size of the chunks of each shard, [head, chunk, 2]."""
         shape = (self._heads, self._shard // self._chunk, 2)
-        size = 8 * int(np.prod(shape)) + 4
-        start = os.fstat(file).st_size - size
-        data = os.pread(file, size, start) if start >= 0 else b""
+        size = 8 * math.prod(shape) + 4
+        with self._lock:
+            found = [self._indexes.get(shard.path) for shard in opened]
+            for shard, index in zip(opened, found, strict=True):
+                if index is not None:
+                    self._indexes.move_to_end(shard.path)
+        for shard, index in zip(opened, found, strict=True):
+            if index is None:
+                shard.ahead([(max(shard.size() - size, 0), min(size, shard.size()))])
+        return [
+            self._index(shard, shape, size) if index is None else index
+            for shard, index in zip(opened, found, strict=True)
+        ]
+
+    def _index(self, shard: Shard, shape: tuple[int, int, int], size: int) -> NDArray[np.uint64]:
+        path, start = shard.path, shard.size() - size
+        data = bytes(shard.read(size, start)) if start >= 0 else b""
         if len(data) != size or google_crc32c.value(data[:-4]) != int.from_bytes(data[-4:], "little"):
             raise Damaged(f"reading {path}", "an index that is not as written", "the index of a shard", _REMEDY)
         index = np.frombuffer(data[:-4], "<u8").reshape(shape)
@@ -141,12 +156,12 @@ class Shards:
         room = np.empty(self._chunk, self._dtype)
         for chunk in todo:
             try:
-                codes = self._decode(os.pread(chunk.file, chunk.size, chunk.offset), room)
-            except MemoryError:
+                codes = self._decode(chunk.shard.read(chunk.size, chunk.offset), room)
+            except (MemoryError, AttnStoreError):
                 raise
             except Exception as error:  # every codec has its own kind of error for bytes that it cannot read
                 found = f"a chunk that cannot be decoded ({error})"
-                raise Damaged(f"reading {chunk.path}", found, "", _REMEDY) from error
+                raise Damaged(f"reading {chunk.shard.path}", found, "", _REMEDY) from error
             put(codes[chunk.part], chunk.out)
 
     def _decode(self, data: Any, room: NDArray[Any]) -> NDArray[Any]:

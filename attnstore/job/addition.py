@@ -87,7 +87,7 @@ def publish_addition(
     """Write and commit an addition; its id. `parameters` are those of facts that were computed anew.
 
     BadInput where another addition came in between: it would be undone."""
-    root, before = store.path, [unit.id for unit in store.contents.additions]
+    root, before = store.contents.folder, [unit.id for unit in store.contents.additions]
     numbers = (name.partition("-")[0] for name in published(root, names.ADDITIONS))
     number = 1 + max((int(digits) for digits in numbers if digits.isdecimal()), default=0)
     folder = f"{names.ADDITIONS}/{number:06d}-{what}"

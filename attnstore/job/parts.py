@@ -103,8 +103,8 @@ def finish(store: str | Path) -> Store:
 
 def lacking_evidence(store: Store) -> list[str]:
     """The evidence that the recipe of a store asks for and of which nothing is there."""
-    folders = (f"{names.ADDITIONS}/{name}" for name in published(store.path, names.ADDITIONS))
-    there = {read_unit(store.path, folder).facts.get("evidence") for folder in folders}
+    folders = (f"{names.ADDITIONS}/{name}" for name in published(store.contents.folder, names.ADDITIONS))
+    there = {read_unit(store.contents.folder, folder).facts.get("evidence") for folder in folders}
     return [name for name in store.info.recipe["keep"].get("evidence", ()) if name not in there]
 
 

@@ -123,7 +123,7 @@ def _spread(
     filling = Filling(store.engine, table, values, doing)
     waiting, ready = list(reversed(filling.segments)), dict[int, Fill]()
     total = sum(map(filling.count, waiting))
-    root = store.path.absolute()
+    root = store.contents.folder.absolute()
     folder = stage(root, f"{names.ADDITIONS}/parts")
     tasks = [Fill(number, folder, STORED[table], filling.count(number)) for number in filling.segments]
     work = Reading(root, store.snapshot.number, table, values, doing)

@@ -38,6 +38,7 @@ class Answers:
         self._held: OrderedDict[str, Answer] = OrderedDict()
         self._bytes = 0
         self._asked: dict[str, asyncio.Task[Answer]] = {}
+        self._waiting: dict[str, int] = {}
 
     def known(self, key: str) -> Answer | None:
         """The answer that is held, or None."""
@@ -51,12 +52,30 @@ class Answers:
         """The answer that is held, else what `ask` gives; whoever asks meanwhile waits for the same."""
         if (found := self.known(key)) is not None:
             return found
-        if key not in self._asked:
-            task = asyncio.create_task(self._ask(key, ask))
-            self._asked[key] = task
-            task.add_done_callback(lambda done: self._asked.pop(key, None))
-        # One who goes away leaves the others their answer.
-        return await asyncio.shield(self._asked[key])
+        while True:
+            if key not in self._asked:
+                task = asyncio.create_task(self._ask(key, ask))
+                self._asked[key] = task
+                task.add_done_callback(lambda done: self._is_answered(key, done))
+            task = self._asked[key]
+            self._waiting[key] = self._waiting.get(key, 0) + 1
+            try:
+                # One who goes away leaves the others their answer.
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                own = asyncio.current_task()
+                if not task.cancelled() or own is None or own.cancelling():
+                    raise
+            finally:
+                self._waiting[key] -= 1
+                if not self._waiting[key]:
+                    del self._waiting[key]
+                    task.cancel()
+
+    def _is_answered(self, key: str, task: asyncio.Task[Answer]) -> None:
+        del self._asked[key]
+        if not task.cancelled():
+            task.exception()  # for those who are still there; where nobody is, it is nobody's
 
     async def _ask(self, key: str, ask: Callable[[], Awaitable[tuple[dict[str, Any], bytes]]]) -> Answer:
         head, body = await ask()

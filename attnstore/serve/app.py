@@ -1,21 +1,26 @@
 """This file puts the service together: API, files and pages behind one guard."""
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp
 
 from attnstore.format.commit import tools
-from attnstore.serve import api, files, site
+from attnstore.serve import api, files, pages
 from attnstore.serve.access import Access, Guard, problem_response
 from attnstore.serve.answers import Answers
+from attnstore.serve.delivery import Gone, Held
 from attnstore.serve.limits import Limits
 from attnstore.serve.metrics import Metrics
+from attnstore.serve.openapi import document
 from attnstore.serve.pool import Pool
 from attnstore.serve.problems import Problem, problem
 from attnstore.serve.published import Published
@@ -29,18 +34,23 @@ def make_app(stores: Mapping[str, Published], limits: Limits, access: Access) ->
     """The service over these stores. Its workers start and end with the application's lifespan."""
     metrics = Metrics()
     pool = Pool(limits, {name: store.place() for name, store in stores.items()}, metrics)
-    service = Service(stores, limits, metrics, pool, Answers(limits.cache, metrics))
+    service = Service(stores, limits, metrics, pool, Answers(limits.cache, metrics), Held(limits.held))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await pool.open()
+        # The document takes a second to write, in which nobody else would be answered.
+        await asyncio.gather(pool.open(), asyncio.to_thread(app.openapi))
         try:
             yield
         finally:
             await pool.close()
 
+    class Documented(FastAPI):
+        def openapi(self) -> dict[str, Any]:
+            return document(self)
+
     # The pages of FastAPI fetch their scripts from elsewhere.
-    app = FastAPI(
+    app = Documented(
         title="attnstore",
         description=ABOUT,
         version=tools()["attnstore"],
@@ -51,7 +61,7 @@ def make_app(stores: Mapping[str, Published], limits: Limits, access: Access) ->
     app.state.service, app.state.access = service, access
     app.include_router(api.router)
     app.include_router(files.router)
-    site.add(app)
+    pages.add(app)
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
@@ -70,13 +80,39 @@ def make_app(stores: Mapping[str, Published], limits: Limits, access: Access) ->
         return _told(request, Problem("bad-parameter", said))
 
     @app.exception_handler(HTTPException)
-    async def not_there(request: Request, error: HTTPException) -> Response:
+    async def refused(request: Request, error: HTTPException) -> Response:
+        answer = _told(request, _of(request, error))
         if error.status_code == 405:
-            return _told(request, Problem("not-allowed", request.method, "GET"))
-        return _told(request, Problem("not-found" if error.status_code == 404 else "internal", request.url.path))
+            answer.headers["allow"] = _allowed(app, request)
+        return answer
+
+    @app.exception_handler(Gone)
+    async def gone(request: Request, error: Gone) -> Response:
+        return Response(status_code=499)  # for the counters; nobody reads it
 
     return Guard(app, access, metrics)
 
 
+def _of(request: Request, error: HTTPException) -> Problem:
+    """The problem that the framework met."""
+    if isinstance(error.__cause__, Problem):  # one that was met while the body was read
+        return error.__cause__
+    if error.status_code == 404:
+        return Problem("not-found", "no such address", "one that /openapi.json lists")
+    if error.status_code == 405:
+        return Problem("not-allowed", request.method, "what Allow lists")
+    return Problem("bad-parameter" if error.status_code < 500 else "internal", "the request cannot be read")
+
+
+def _allowed(app: FastAPI, request: Request) -> str:
+    """The methods of an address: the framework names those of the first route alone."""
+
+    def fits(method: str) -> bool:
+        return any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in app.routes)
+
+    methods = [method for method in ("GET", "POST") if fits(method)]
+    return ", ".join(["HEAD", *methods] if "GET" in methods else methods)
+
+
 def _told(request: Request, error: Problem) -> Response:
-    return site.problem_page(request, error) if site.is_page(request) else problem_response(error)
+    return pages.problem_page(request, error) if pages.is_page(request) else problem_response(error)

@@ -3,45 +3,59 @@
 import mimetypes
 import os
 import re
+import stat
 from collections.abc import Iterator
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
-from attnstore.serve.api import FOREVER, PROBLEMS, service_of
+from attnstore.serve import shapes
+from attnstore.serve.api import FOREVER, service_of
+from attnstore.serve.delivery import PIECE
 from attnstore.serve.problems import Problem
 from attnstore.serve.published import File, Published
 
-_BLOCK = 256 * 1024
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 router = APIRouter()
 
 
-@router.get("/files/{snapshot}/", tags=["files"], summary="The files of a snapshot", responses=PROBLEMS)
-async def listing(request: Request, snapshot: str) -> Response:
+@router.get(
+    "/files/{snapshot}/",
+    tags=["files"],
+    summary="The files of a snapshot",
+    responses=shapes.problems("not-found"),
+)
+async def listing(request: Request, snapshot: str, response: Response) -> shapes.Listing:
     """Every file with its bytes and sha256; `snapshot` is the number of the snapshot that they belong to."""
     found = _published(request, snapshot)
-    files = {name: {"bytes": file.bytes, "sha256": file.sha256} for name, file in found.files.items()}
-    body = {"content_hash": found.content_hash, "snapshot": found.store.snapshot.number, "files": files}
-    return JSONResponse(body, headers={"cache-control": FOREVER})
+    files = {name: shapes.Entry(bytes=file.bytes, sha256=file.sha256) for name, file in found.files.items()}
+    response.headers["cache-control"] = FOREVER
+    return shapes.Listing(content_hash=found.content_hash, snapshot=found.store.snapshot.number, files=files)
 
 
-@router.api_route(
-    "/files/{snapshot}/{path:path}", methods=["GET", "HEAD"], tags=["files"], summary="A file", responses=PROBLEMS
+@router.head("/files/{snapshot}/{path:path}", include_in_schema=False)
+@router.get(
+    "/files/{snapshot}/{path:path}",
+    tags=["files"],
+    summary="A file",
+    response_class=Response,
+    responses=shapes.FILE,
 )
 async def file(request: Request, snapshot: str, path: str) -> Response:
     """The bytes of one file of the snapshot; Range is understood, ETag is the sha256."""
     found = _published(request, snapshot).files.get(path)
     if found is None:
-        raise Problem("not-found", "no such file in this snapshot", f"one that /files/{snapshot}/ lists")
+        raise Problem("not-found", "no such file in this snapshot", "one that /files/…/ lists")
     headers = {
         "etag": f'"{found.sha256}"',
         "accept-ranges": "bytes",
         "cache-control": FOREVER,
-        "content-disposition": f'attachment; filename="{path.rpartition("/")[2]}"',
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(path.rpartition('/')[2])}",
     }
-    if found.sha256 in request.headers.get("if-none-match", ""):
+    condition = request.headers.get("if-none-match", "")
+    if found.sha256 in condition or condition.strip() == "*":
         return Response(status_code=304, headers=headers)
     kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
     first, stop = 0, found.bytes
@@ -52,9 +66,11 @@ async def file(request: Request, snapshot: str, path: str) -> Response:
             (first, stop), status = span, 206
             headers["content-range"] = f"bytes {first}-{stop - 1}/{found.bytes}"
     headers["content-length"] = str(stop - first)
+    opened = _opened(found)
     if request.method == "HEAD":
+        os.close(opened)
         return Response(status_code=status, headers=headers, media_type=kind)
-    return StreamingResponse(_blocks(found, first, stop), status, headers, media_type=kind)
+    return StreamingResponse(_blocks(opened, first, stop), status, headers, media_type=kind)
 
 
 def _published(request: Request, key: str) -> Published:
@@ -85,12 +101,24 @@ def _span(text: str, size: int) -> tuple[int, int] | None:
     return begin, stop
 
 
-def _blocks(file: File, first: int, stop: int) -> Iterator[bytes]:
-    # A link in the place of a file would hand over what lies outside of the store.
-    opened = os.open(file.place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+def _opened(file: File) -> int:
+    """A file's descriptor; Problem `damaged` where it is no longer what its manifest says."""
+    try:
+        # A link in the place of a file would hand over what lies outside of the store.
+        opened = os.open(file.place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        raise Problem("damaged", "a file of the store is gone or cannot be read") from None
+    about = os.fstat(opened)
+    if not stat.S_ISREG(about.st_mode) or about.st_size != file.bytes:
+        os.close(opened)
+        raise Problem("damaged", "a file of the store is not what its manifest says")
+    return opened
+
+
+def _blocks(opened: int, first: int, stop: int) -> Iterator[bytes]:
     try:
         while first < stop:
-            block = os.pread(opened, min(_BLOCK, stop - first), first)
+            block = os.pread(opened, min(PIECE, stop - first), first)
             if not block:
                 raise OSError("the file is shorter than its manifest says")
             yield block

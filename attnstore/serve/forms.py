@@ -50,6 +50,25 @@ def write(result: Result, form: str, most_rows: int, most_bytes: int, elapsed_ms
 
 
 def _body(result: Result, table: pa.Table, form: str, truncated: bool, elapsed_ms: float) -> bytes:
+    try:
+        return _told(result, table, form, truncated, elapsed_ms)
+    except (OverflowError, ValueError):  # a time before or after those that Python knows
+        return _told(result, _with_times_as_text(table), form, truncated, elapsed_ms)
+
+
+def _with_times_as_text(table: pa.Table) -> pa.Table:
+    try:
+        columns = [
+            column.cast(pa.string()) if pa.types.is_temporal(column.type) else column for column in table.columns
+        ]
+        for column in columns:
+            column.to_pylist()
+    except (pa.ArrowException, OverflowError, ValueError) as error:
+        raise Problem("bad-sql", "a value that has no text", "", "Cast it to VARCHAR, or ask for Arrow") from error
+    return pa.table(columns, names=table.column_names)
+
+
+def _told(result: Result, table: pa.Table, form: str, truncated: bool, elapsed_ms: float) -> bytes:
     if form == "csv":
         return csv_text(table).encode()
     about = {

@@ -20,6 +20,10 @@ MOST_CHARACTERS = 64 * 1024
 MOST_NODES = 20_000
 """Of the parse tree. A statement that fills a screen has some hundred."""
 MOST_DEPTH = 200
+MOST_TOKENS = 20_000
+MOST_BRACKETS = 100
+"""One inside the other, before anything is parsed: DuckDB's parser takes the square of those that stay open in time and
+memory, gigabytes for what a request may hold."""
 
 QUERIES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE"}
 TABLES = {"BASE_TABLE", "JOIN", "SUBQUERY", "TABLE_FUNCTION", "EXPRESSION_LIST", "EMPTY", "PIVOT", "SHOW_REF"}
@@ -50,6 +54,9 @@ SHOWN = {"DESCRIBE", "SUMMARY"}
 
 _PLAIN = re.compile(r"[\w $-]+")
 """What a statement may call its own tables: nothing that could also be a file."""
+
+_VALUES = {"current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"}
+"""What DuckDB takes for a function although it is written as a column."""
 
 _RULES = "One SELECT over the published tables; docs/service.md says what a statement may do"
 
@@ -91,24 +98,37 @@ class Gate:
         self._parser = duckdb.connect(":memory:", config={"python_enable_replacements": False})
         # A table of the statement's own must not be one that DuckDB has, lest the two are taken for one another.
         own = self._parser.execute(
-            "select lower(view_name) from duckdb_views() union select 'sqlite_master'"
+            "select lower(view_name) from duckdb_views() where schema_name in ('main', 'pg_catalog')"
         ).fetchall()
         self._system = frozenset(name for (name,) in own) - self._published
         self._parser.execute("set enable_external_access = false")
         self._parser.execute("set lock_configuration = true")
 
     def check(self, text: str, doing: str = "running SQL") -> None:
-        """Raise Refused unless the statement may run; one that cannot be parsed is left to the engine to explain."""
+        """Raise Refused unless the statement may run; what fails when names are bound is left to the engine."""
+        self._judged(text, doing)
+
+    def check_condition(self, where: str, doing: str = "running SQL") -> None:
+        """The same for a condition on examples, which must not go on behind the bracket that it will stand in."""
+        head = "select example from examples where"
+        found, plain = self._judged(f"{head} (\n{where}\n)", doing), self._judged(f"{head} (true)", doing)
+        if _frame(found) != _frame(plain):
+            raise Refused(doing, "a condition that goes on behind its bracket", "one condition on columns of examples")
+
+    def _judged(self, text: str, doing: str) -> Node:
+        """The tree of a statement that may run."""
         if len(text) > MOST_CHARACTERS:
             raise Refused(doing, f"{len(text)} characters", f"at most {MOST_CHARACTERS}")
         if "\0" in text:
             raise Refused(doing, "a zero byte", "text")
+        _check_tokens(text, doing)
         tree = self._tree(text, doing)
         statements = tree.get("statements")
         if not isinstance(statements, list) or len(statements) != 1:
             found = len(statements) if isinstance(statements, list) else 0
             raise Refused(doing, f"{found} statements", "one", _RULES)
         _Walk(self._published, self._system, doing).statement(statements[0])
+        return dict(statements[0])
 
     def _tree(self, text: str, doing: str) -> Node:
         try:
@@ -122,7 +142,8 @@ class Gate:
             said = str(tree.get("error_message", "no message"))
             if tree.get("error_type") == "parser":
                 raise Refused(doing, f"SQL that does not parse: {said.splitlines()[0]}", "one SELECT", "")
-            raise Refused(doing, said.splitlines()[0], "one SELECT", _RULES)
+            # DuckDB makes several statements of a PIVOT that first has to find its values.
+            raise Refused(doing, "a statement that is no SELECT", "one SELECT; PIVOT … IN (values)", _RULES)
         return tree
 
     def close(self) -> None:
@@ -183,8 +204,10 @@ class _Walk:
                 self.refuse(f"an expression of kind {group}")
             if group in ("FUNCTION", "WINDOW"):
                 self.check_function(node, functions()[0], most_parts=2)
-            if group == "TYPE":
+            elif group == "TYPE":
                 self.check_type(node)
+            elif group == "COLUMN_REF" and [str(name).lower() for name in node["column_names"]][1:] == []:
+                self.check_column(str(node["column_names"][0]))
         elif "cte_map" in node:
             if kind not in QUERIES:
                 self.refuse(f"a query of kind {kind}")
@@ -206,12 +229,13 @@ class _Walk:
             self.refuse("PIVOT over a type", "PIVOT … IN (values)")
         elif kind == "BASE_TABLE":
             name, schema = str(node.get("table_name", "")).lower(), str(node.get("schema_name") or "").lower()
-            if node.get("catalog_name") or schema not in ("", "main") or node.get("at_clause"):
-                self.refuse(f"a table outside of the published ones: {_qualified(node)}")
             path = [str(part).lower() for part in (node.get("qualified_name") or {}).get("path", [name])]
-            if path not in ([name], [schema, name]):
+            # A recursion WITH … USING KEY calls what it has found until now by its name in this schema.
+            is_own = name in names and schema in ("", "recurring")
+            is_near = not node.get("catalog_name") and not node.get("at_clause") and path in ([name], [schema, name])
+            if not is_near or (schema not in ("", "main") and not is_own):
                 self.refuse(f"a table outside of the published ones: {_qualified(node)}")
-            if name not in self.published and (schema or name not in names):
+            if name not in self.published and not is_own:
                 known = ", ".join(sorted(self.published))
                 self.refuse(f"the table {_qualified(node)}", f"one of {known}")
 
@@ -229,6 +253,11 @@ class _Walk:
         if node.get("schema") or node.get("catalog") or len((node.get("qualified_name") or {}).get("path", [""])) > 1:
             self.refuse("a type with a schema", "a type of DuckDB")
 
+    def check_column(self, name: str) -> None:
+        """A column without its table."""
+        if name.lower() in _VALUES:
+            self.refuse(f"the value {name}", f"table.{name} for a column of that name")
+
     def check_own(self, name: str) -> None:
         """The name of a table that the statement defines."""
         if name in self.system or not _PLAIN.fullmatch(name):
@@ -237,6 +266,36 @@ class _Walk:
     def refuse(self, found: str, expected: str = "") -> None:
         """Say what was met."""
         raise Refused(self.doing, found, expected or "one SELECT over the published tables", _RULES)
+
+
+def _check_tokens(text: str, doing: str) -> None:
+    """Raise Refused for what could cost the parser itself too much."""
+    try:
+        letters = text.encode()
+        tokens = duckdb.tokenize(text)
+    except (duckdb.Error, ValueError) as error:
+        raise Refused(doing, "what is not text", "one SELECT", _RULES) from error
+    deep = deepest = 0
+    for place, kind in tokens:
+        if kind == duckdb.token_type.operator:
+            sign = letters[place : place + 1]
+            deep += (sign in (b"(", b"[", b"{")) - (sign in (b")", b"]", b"}"))
+            deepest = max(deepest, deep)
+    if len(tokens) > MOST_TOKENS or deepest > MOST_BRACKETS:
+        found = f"{len(tokens)} words and signs, {deepest} brackets inside one another"
+        raise Refused(doing, found, f"at most {MOST_TOKENS} and {MOST_BRACKETS}")
+
+
+def _frame(statement: Node) -> Any:
+    """What stands around the condition of a statement."""
+    node = statement["node"]
+    columns = [item.get("column_names") for item in node.get("select_list") or ()]
+    left_out = {"where_clause", "select_list", "from_table"}
+    return (
+        columns,
+        (node.get("from_table") or {}).get("table_name"),
+        {k: v for k, v in node.items() if k not in left_out},
+    )
 
 
 def _qualified(node: Node) -> str:

@@ -1,8 +1,8 @@
-"""This file holds what one answer, and all of them together, may cost: every number can be set and is shown in `/v1`."""
+"""This file holds what one answer, and all of them together, may cost; `/v1` shows the numbers, each can be set."""
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 
 from attnstore.errors import BadInput
 
@@ -62,8 +62,7 @@ class Limits:
         for name, value in chosen.items():
             if value <= 0 and name not in ("threads", "cache", "queue"):
                 raise BadInput("setting a limit", f"{name}={value}", "a number above zero")
-        kinds = {field.name: type(field.default) for field in fields(self)}
-        return replace(self, **{name: kinds[name](value) for name, value in chosen.items()})
+        return replace(self, **{name: type(getattr(self, name))(value) for name, value in chosen.items()})
 
     def shown(self) -> dict[str, float | int]:
         """Every limit by its name."""

@@ -1,5 +1,7 @@
 """This file counts what the service does, for Prometheus."""
 
+from typing import Any
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
@@ -12,7 +14,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        own = {"registry": self.registry}
+        own: dict[str, Any] = {"registry": self.registry}
         self.requests = Counter(
             "attnstore_requests", "Requests, by what was asked and how it ended", ("what", "status"), **own
         )
@@ -21,6 +23,7 @@ class Metrics:
         self.rows = Counter("attnstore_rows", "Rows of answers", **own)
         self.cached = Counter("attnstore_cached_answers", "Answers that came from the cache", **own)
         self.killed = Counter("attnstore_killed_workers", "Workers that were killed or died", **own)
+        self.workers = Gauge("attnstore_workers", "Workers that run, with the one that stands by", **own)
         self.waiting = Gauge("attnstore_waiting_requests", "Requests that wait for a worker", **own)
 
     def text(self) -> bytes:

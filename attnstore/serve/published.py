@@ -8,6 +8,7 @@ from typing import Any
 
 from attnstore.errors import BadInput
 from attnstore.format import names
+from attnstore.format.commit import tools
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 
@@ -43,13 +44,36 @@ class Published:
 
     def place(self) -> dict[str, Any]:
         """What a worker opens."""
-        number, path = self.store.snapshot.number, str(self.store.path.absolute())
+        number, path = self.store.snapshot.number, str(self.store.contents.folder.absolute())
         return {"path": path, "snapshot": number, "content_hash": self.content_hash}
+
+    def cite(self) -> dict[str, Any]:
+        """What identifies the store in a publication, as `Result.cite` says it."""
+        info, snapshot = self.store.info, self.store.snapshot
+        return {
+            "store_id": info.store_id,
+            "title": info.title,
+            "snapshot": snapshot.number,
+            "content_hash": snapshot.content_hash,
+            "model": str(info.model.get("name", "")),
+            "revision": str(info.model.get("revision") or ""),
+            "versions": {"attnstore": tools()["attnstore"]},
+        }
+
+    def additions(self) -> list[dict[str, Any]]:
+        """Its evidence: what was made with the model, its tables with their rows, and how it was made."""
+        told = ("evidence", "scope", "parameters")
+        return [
+            {"id": unit.id, "tables": dict(unit.rows), **{key: unit.facts[key] for key in told if key in unit.facts}}
+            for unit in self.store.contents.additions
+        ]
 
     def about(self) -> dict[str, Any]:
         """What `/v1/stores` says of it."""
         info, summary = self.store.info, self.store.summary()
         del summary["path"]
+        if Path(model := str(info.model.get("name", ""))).is_absolute():
+            summary["model"] = Path(model).name  # where it lay when it ran is for nobody else
         evidence = sorted({str(unit.facts.get("evidence")) for unit in self.store.contents.additions} - {"None"})
         return {
             "name": self.name,
@@ -84,7 +108,7 @@ def _files(store: Store) -> Iterator[tuple[str, File]]:
     """Every file that the snapshot lists, and the manifests that list them."""
     import hashlib
 
-    root = store.path
+    root = store.contents.folder
     alone = ["store.json", f"{names.SNAPSHOTS}/{names.snapshot_name(store.snapshot.number)}"]
     alone += [f"{unit.folder}/{'segment' if unit.is_segment else 'addition'}.json" for unit in store.units]
     alone += ["README.md"] if (root / "README.md").is_file() else []

@@ -8,16 +8,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+import attnstore
 from attnstore.catalogue.catalogue import bind, questions
 from attnstore.catalogue.question import Question
 from attnstore.errors import AttnStoreError
 from attnstore.serve.answers import Answer, Answers, key_of
+from attnstore.serve.delivery import Held
 from attnstore.serve.limits import Limits
 from attnstore.serve.metrics import Metrics
 from attnstore.serve.pool import Pool
 from attnstore.serve.problems import Problem, problem
 from attnstore.serve.published import Published
 from attnstore.store.attention_map import AttentionMap
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question to a worker, and the key that names its answer before it is there."""
+
+    request: dict[str, Any]
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,7 @@ class Service:
     metrics: Metrics
     pool: Pool
     answers: Answers
+    held: Held
 
     def store(self, name: str | None) -> Published:
         """A store by name; the first for None. Problem `not-found` for another."""
@@ -45,7 +56,7 @@ class Service:
         except AttnStoreError as error:
             raise problem(error) from None
 
-    async def ask(
+    def asked(
         self,
         stores: list[Published],
         question: str,
@@ -54,15 +65,14 @@ class Service:
         where: str | None = None,
         form: str = "json",
         max_rows: int | None = None,
-        fresh: bool = False,
-    ) -> Answer:
-        """The answer to a question; `fresh` does not take one that is held."""
-        asked = self.question(question)
-        if asked.compares != (len(stores) == 2):
-            wanted = "two stores: store= and other=" if asked.compares else "one store"
-            raise Problem("bad-parameter", f"{question} is asked of {wanted}")
+    ) -> "Asked":
+        """What is asked, and the key of its answer; Problem for parameters that the question does not take."""
+        wanted = self.question(question)
+        if wanted.compares != (len(stores) == 2):
+            named = "two stores: store= and other=" if wanted.compares else "one store"
+            raise Problem("bad-parameter", f"{question} is asked of {named}")
         try:
-            values = bind(asked, params)
+            values = bind(wanted, params)
         except AttnStoreError as error:
             raise problem(error) from None
         limits = self._limits(form, max_rows)
@@ -75,10 +85,31 @@ class Service:
             "form": form,
             **limits,
         }
-        key = key_of([store.content_hash for store in stores], question, asked.sql, values, where, form, limits)
+        hashes = [store.content_hash for store in stores]
+        names = [store.name for store in stores]
+        key = key_of(attnstore.__version__, hashes, names, question, wanted.sql, values, where, form, limits)
+        return Asked(request, key)
+
+    async def ask(
+        self,
+        stores: list[Published],
+        question: str,
+        params: Mapping[str, object],
+        *,
+        where: str | None = None,
+        form: str = "json",
+        max_rows: int | None = None,
+        fresh: bool = False,
+    ) -> Answer:
+        """The answer to a question; `fresh` does not take one that is held."""
+        asked = self.asked(stores, question, params, where=where, form=form, max_rows=max_rows)
+        return await self.answer(asked, fresh=fresh)
+
+    async def answer(self, asked: "Asked", *, fresh: bool = False) -> Answer:
+        """The answer to what `asked` gave."""
         if fresh:
-            return Answer(*await self.pool.ask(request), key)
-        return await self.answers.get(key, lambda: self.pool.ask(request))
+            return Answer(*await self.pool.ask(asked.request), asked.key)
+        return await self.answers.get(asked.key, lambda: self.pool.ask(asked.request))
 
     async def sql(
         self,
@@ -134,7 +165,8 @@ class Service:
 
     async def rows(self, store: Published, question: str, /, **params: object) -> list[dict[str, Any]]:
         """The rows of an answer, for the pages."""
-        return table_of(await self.ask([store], question, params, form="arrow")).to_pylist()
+        found: list[dict[str, Any]] = table_of(await self.ask([store], question, params, form="arrow")).to_pylist()
+        return found
 
     def _limits(self, form: str, max_rows: int | None) -> dict[str, int]:
         limits = self.limits

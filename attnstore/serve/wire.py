@@ -21,7 +21,7 @@ class Gone(Exception):
 
 def packed(head: Head, body: bytes = b"") -> bytes:
     """A message as bytes."""
-    text = json.dumps(head, ensure_ascii=False).encode()
+    text = json.dumps(head, ensure_ascii=False).encode(errors="surrogatepass")  # what is no text, the gate refuses
     return _LENGTHS.pack(len(text), len(body)) + text + body
 
 

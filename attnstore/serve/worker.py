@@ -3,6 +3,7 @@
 It speaks over its standard input and output (`wire`); what any library prints goes to standard error.
 """
 
+import contextlib
 import gc
 import io
 import logging
@@ -15,7 +16,7 @@ from typing import Any, BinaryIO, Literal, cast
 import numpy as np
 
 from attnstore.catalogue.catalogue import questions
-from attnstore.errors import NotFound
+from attnstore.errors import AttnStoreError, NotFound
 from attnstore.serve import wire
 from attnstore.serve.confine import confine
 from attnstore.serve.forms import write
@@ -42,8 +43,11 @@ class Worker:
         for name, place in start["stores"].items():
             contents = read_contents(place["path"], snapshot=place["snapshot"], expect=place["content_hash"])
             self._stores[name] = store = Store(contents, walls)
-            self._places += [(str(contents.root.absolute()), name), (str(contents.root), name)]
+            self._places += [(str(contents.folder.absolute()), name), (str(contents.root), name)]
             self._gates[name] = Gate(set(store.tables))  # which also makes every view, once
+            with contextlib.suppress(AttnStoreError):
+                # Loads what maps are read with, which no statement has to wait for.
+                store.sql("from attention limit 1")
         self._kinds: dict[str, Callable[[wire.Head], Answer]] = {
             "sql": self._sql,
             "ask": self._ask,
@@ -70,16 +74,16 @@ class Worker:
     def _sql(self, request: wire.Head) -> Answer:
         store = self._store(request["store"])
         self._gates[request["store"]].check(request["sql"])
-        return self._written(request, lambda rows: asking.run(store, request["sql"], request["params"], rows))
+        text, params, most = request["sql"], request["params"], request["max_bytes"]
+        return self._written(request, lambda rows: asking.run(store, text, params, rows, most))
 
     def _ask(self, request: wire.Head) -> Answer:
         name, where, params = request["question"], request.get("where"), request["params"]
         if name not in questions():
             questions()[name]  # which says what is near; a path is not taken from outside
         if where is not None:
-            # As the store puts it together, so that what is judged is what runs.
             for one in request["stores"]:
-                self._gates[one].check(f"select example from examples where (\n{where}\n)", f"asking {name} where")
+                self._gates[one].check_condition(where, f"asking {name} where")
         if len(request["stores"]) == 2:
             both = self._comparison(*request["stores"])
             return self._written(request, lambda rows: both.ask(name, where=where, **params))

@@ -84,7 +84,7 @@ def heatmap(
     if array.size > MOST_CELLS and not kinds:
         parts.append(
             f'<image x="{left:g}" y="{top:g}" width="{size * columns}" height="{size * rows}" '
-            f'preserveAspectRatio="none" style="image-rendering:pixelated" href="{data_url(array, scope)}"/>'
+            f'preserveAspectRatio="none" image-rendering="pixelated" href="{data_url(array, scope)}"/>'
         )
     else:
         parts += _cells(array, scope, left, top, size, unit, where, kinds)

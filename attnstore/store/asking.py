@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnstore.catalogue.catalogue import bind, find
+from attnstore.catalogue.catalogue import bind, find, questions
 from attnstore.errors import BadInput, NotFound
 from attnstore.store.needs import check_needs
 from attnstore.store.result import Provenance, Result
@@ -15,10 +15,16 @@ if TYPE_CHECKING:
     from attnstore.store.store import Store
 
 
-def run(store: "Store", text: str, params: Mapping[str, object], max_rows: int | None = None) -> Result:
-    """The answer to one SELECT, or its first `max_rows` rows."""
+def run(
+    store: "Store",
+    text: str,
+    params: Mapping[str, object],
+    max_rows: int | None = None,
+    max_bytes: int | None = None,
+) -> Result:
+    """The answer to one SELECT, or its first `max_rows` rows; of those no more than pass `max_bytes`."""
     params = plain(params)
-    table = store.engine.database.run(text, params, max_rows=max_rows)
+    table = store.engine.database.run(text, params, max_rows=max_rows, max_bytes=max_bytes)
     return Result(table, provenance(store, text, params, None))
 
 
@@ -62,7 +68,8 @@ def ask(
     check_needs(question, values, store.engine.database)
     database = store.engine.computed.database(question, values, where)
     used = {param: value for param, value in values.items() if param in question.sql_params}
-    table = database.run(question.sql, used, doing=f"asking {question.name}", max_rows=max_rows)
+    doing, is_shipped = f"asking {question.name}", question.name in questions()
+    table = database.run(question.sql, used, doing=doing, max_rows=max_rows, is_shipped=is_shipped)
     return Result(table, provenance(store, question.sql, values, question, where), question)
 
 

@@ -6,16 +6,16 @@ import os
 import threading
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnstore.errors import Damaged, NotStored
+from attnstore.errors import AttnStoreError, Damaged, NotStored
 from attnstore.format import names
 from attnstore.format.halves import widen
 from attnstore.format.quantise import PRECISIONS, Floats
+from attnstore.format.remote import Remote
 from attnstore.store.contents import Contents
 from attnstore.store.rectangles import Rectangle
 
@@ -129,12 +129,13 @@ class Cells:
         return self._read(segment, f"{kind}_topk_rest", layer, head, row, "float32", _copy)
 
     def _path(self, segment: int, name: str) -> str:
-        return f"{self._folder(segment, name) / names.MAPS / name}"
+        return str(self.contents.root / self._unit(segment, name) / names.MAPS / name)
 
-    def _folder(self, segment: int, name: str) -> Path:
+    def _unit(self, segment: int, name: str) -> str:
+        """The folder, below the store, of the segment or addition that holds an array."""
         number = names.segment_name(segment)
         added = self._added.get((number, name.rpartition("_")[2]))
-        return self.contents.root / (added or f"{names.SEGMENTS}/{number}")
+        return added or f"{names.SEGMENTS}/{number}"
 
     def _read(
         self, segment: int, name: str, layer: slice, head: slice, cell: slice, dtype: str, put: "Put"
@@ -147,21 +148,25 @@ class Cells:
             )
         out = np.empty((layer.stop - layer.start, head.stop - head.start, cell.stop - cell.start), dtype)
         if shards is None:
-            put(self._codes(array, self._path(segment, name), layer, head, cell), out)
+            put(self._codes(array, segment, name, layer, head, cell), out)
         else:
             shards.read(layer, head, cell, out, put)
         return out
 
-    def _codes(self, array: "zarr.Array[Any]", folder: str, layer: slice, head: slice, cell: slice) -> NDArray[Any]:
+    def _codes(
+        self, array: "zarr.Array[Any]", segment: int, name: str, layer: slice, head: slice, cell: slice
+    ) -> NDArray[Any]:
         """Codes [layer, head, cell] of an array that this package did not write, read by zarrs or by zarr-python."""
         from attnstore.format.arrays import read_cells
 
         # Zarr takes an absent shard for one of fill values, and the uint8 of one reads as a weight.
-        shard = (array.shards or array.chunks)[2]
+        shard, folder = (array.shards or array.chunks)[2], self._path(segment, name)
+        listed = self.contents.below(self._unit(segment, name), f"{names.MAPS}/{name}")
         for number in range(layer.start, layer.stop):
             for index in range(cell.start // shard, -(-cell.stop // shard)):
                 path = f"{folder}/c/{number}/0/{index}"
-                if not os.path.isfile(path):
+                shown = f"c/{number}/0/{index}"
+                if shown not in listed if self.contents.is_remote else not os.path.isfile(path):
                     raise Damaged(f"reading {path}", "it is missing", "a shard of the maps", _REMEDY)
         try:
             return read_cells(array, layer, head, cell)
@@ -175,10 +180,17 @@ class Cells:
     def _array(self, segment: int, name: str) -> "tuple[zarr.Array[Any], Shards | None]":
         with self._lock:
             if (segment, name) not in self._arrays:
+                from attnstore.format.shard_source import Address
                 from attnstore.format.shards import Shards
 
-                found = self._open(segment, name)
-                self._arrays[segment, name] = found, Shards.of(found, Path(self._path(segment, name)))
+                found, unit = self._open(segment, name), self._unit(segment, name)
+                place = self.contents.root / unit / names.MAPS / name
+                if isinstance(place, Remote):
+                    files = self.contents.below(unit, f"{names.MAPS}/{name}")
+                    source = Address(place, {shard: file.bytes for shard, file in files.items()})
+                    self._arrays[segment, name] = found, Shards.of(found, source)
+                else:
+                    self._arrays[segment, name] = found, Shards.of(found, place)
             return self._arrays[segment, name]
 
     def _open(self, segment: int, name: str) -> "zarr.Array[Any]":
@@ -186,13 +198,16 @@ class Cells:
 
         from attnstore.format.declared import open_array
 
-        path = self._path(segment, name)
-        folder = self._folder(segment, name)
+        path, unit = self._path(segment, name), self._unit(segment, name)
+        listed = self.contents.below(unit, f"{names.MAPS}/{name}") if self.contents.is_remote else {}
+        metadata = listed.get("zarr.json")
         # The pipeline is chosen when an array is opened; set for good, it would change the caller's own arrays.
-        with zarr.config.set(_ZARRS if importlib.util.find_spec("zarrs") else {}):
+        is_zarrs = not self.contents.is_remote and importlib.util.find_spec("zarrs")
+        with zarr.config.set(_ZARRS if is_zarrs else {}):
             try:
-                found = open_array(folder, name)  # only what the format allows, before a byte is decoded
-            except Damaged:
+                # Only what the format allows, before a byte is decoded.
+                found = open_array(self.contents.root / unit, name, metadata.sha256 if metadata else None)
+            except AttnStoreError:
                 raise
             except Exception as error:
                 raise Damaged(f"opening {path}", f"no readable array ({error})", "a Zarr v3 array", _REMEDY) from error

@@ -3,7 +3,7 @@
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import duckdb
@@ -22,7 +22,12 @@ from attnstore.store.places import PlaceTable
 if TYPE_CHECKING:
     from attnstore.store.engine import Engine
 
-_HELD = 4
+_HELD = 32
+"""Databases that are held; what they copy of the store is bounded by its budget."""
+
+_HELD_BYTES = 256 * 2**20
+"""Bytes of the computed tables that are held; each lies in the memory of its database once more."""
+
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -54,8 +59,7 @@ class Computed:
             key = (where, wanted)
             if key not in self._held:
                 self._held[key] = self._made(wanted, where, f"asking {question.name}")
-            _hold(self._held, key)
-            return self._held[key]
+            return _hold(self._held, key, lambda made: made.replaced_bytes)
 
     def close(self) -> None:
         """Close what is held."""
@@ -78,7 +82,7 @@ class Computed:
             key = (None if places is None else places.examples.tobytes(), (table, params))
             if key not in self._tables:
                 self._tables[key] = compute(engine, table, dict(params), doing, places)
-            tables[table] = _hold(self._tables, key)
+            tables[table] = _hold(self._tables, key, lambda made: made.nbytes)
         made = [(table, dict(params)) for table, params in wanted if table in DERIVED]
         if made:
             is_stored = not tables and places is None
@@ -155,10 +159,10 @@ def check_condition(where: str, doing: str) -> None:
         raise BadInput(doing, f"where={where!r} ({str(error).splitlines()[0]})", expected) from error
 
 
-def _hold(held: OrderedDict[_Key, _Value], key: _Key) -> _Value:
+def _hold(held: OrderedDict[_Key, _Value], key: _Key, size: Callable[[_Value], int]) -> _Value:
     """The value of `key`, which becomes the last to make room."""
     held.move_to_end(key)
-    while len(held) > _HELD:
+    while len(held) > _HELD or (len(held) > 1 and sum(map(size, held.values())) > _HELD_BYTES):
         held.popitem(last=False)
     return held[key]
 

@@ -1,6 +1,9 @@
 """This file is the file system of a database behind walls: the files of its stores, for reading, and no others."""
 
 import datetime
+import io
+import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,53 @@ from typing import Any
 from fsspec.spec import AbstractFileSystem
 
 from attnstore.store.walls import SCHEME
+
+
+class Opened(io.RawIOBase):
+    """A file that several threads read at once, each from where it stands itself.
+
+    DuckDB goes to a place and reads there in two steps, and several of its threads share one open file, also where
+    queries run on one: with a position in common they got each other's bytes.
+    """
+
+    def __init__(self, place: Path) -> None:
+        super().__init__()
+        self._file = os.open(place, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self._size = os.fstat(self._file).st_size
+        self._at = threading.local()
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def tell(self) -> int:
+        """Where this thread reads next."""
+        return int(getattr(self._at, "position", 0))
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to another place, for this thread."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self.tell(), os.SEEK_END: self._size}[whence]
+        self._at.position = max(start + offset, 0)
+        return self.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer from there; the bytes read."""
+        view, position, done = memoryview(buffer).cast("B"), self.tell(), 0
+        while done < len(view) and (data := os.pread(self._file, len(view) - done, position + done)):
+            view[done : done + len(data)] = data
+            done += len(data)
+        self._at.position = position + done
+        return done
+
+    def close(self) -> None:
+        """Close it."""
+        if not self.closed:
+            os.close(self._file)
+        super().close()
 
 
 class Files(AbstractFileSystem):  # type: ignore[misc]
@@ -26,10 +76,10 @@ class Files(AbstractFileSystem):  # type: ignore[misc]
         except KeyError:
             raise FileNotFoundError("there is no such file in the store") from None
 
-    def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+    def _open(self, path: str, mode: str = "rb", *args: Any, **options: Any) -> Any:
         if mode != "rb":
             raise PermissionError("a store is only read")
-        return self._place(path).open("rb")
+        return Opened(self._place(path))
 
     def info(self, path: str, **options: Any) -> dict[str, Any]:
         """The size of a file."""
@@ -39,7 +89,7 @@ class Files(AbstractFileSystem):  # type: ignore[misc]
         """Whether it is one of the files."""
         return str(self._strip_protocol(path)) in self._places
 
-    def glob(self, path: str, **options: Any) -> list[str]:
+    def glob(self, path: str, maxdepth: int | None = None, **options: Any) -> list[str]:
         """The file of that name; patterns stand for themselves."""
         return [path] if self.exists(path) else []
 

@@ -151,6 +151,11 @@ def check_needs(question: Question, values: Mapping[str, object], database: Data
             raise NotStored(doing, found, expected, remedy)
 
 
+def there(annotation: str) -> str:
+    """The table that SQL can name, with a condition, which has rows where the store has the annotation."""
+    return (_NEEDS.get(annotation) or _EVIDENCE[annotation]).there.removeprefix("stored.")
+
+
 def lacking(evidence: str, doing: str, found: str) -> NotStored:
     """The error where a table of evidence has not what is needed of an example."""
     need = _EVIDENCE[evidence]

@@ -73,7 +73,8 @@ class ParquetFiles:
         ]
 
     def paths(self, table: str) -> list[Path]:
-        """The files of a table, in order."""
+        """The files of a table, in order; fetched, where the store lies behind an address."""
+        self.contents.fetch(self.sources[table])
         return [self.contents.path(unit, file) for unit, file in self.sources[table]]
 
     def urls(self, table: str) -> list[str]:
@@ -106,17 +107,24 @@ class ParquetFiles:
         return dict(facts.get("distances" if table == "head_distances" else "parameters", {}))
 
     def check(self, tables: Iterable[str]) -> None:
-        """Read every file of these tables that was not used before; Damaged where a checksum differs."""
-        for table in tables:
-            for unit, file in self.sources.get(table, ()):
-                path = self.contents.path(unit, file)
-                with self._lock:
-                    if path in self._checked:
-                        continue
-                # Outside the lock: two threads may read one file twice, but none waits for the other.
+        """Fetch and read every file of these tables that was not used before; Damaged where a checksum differs."""
+        wanted = [source for table in tables for source in self.sources.get(table, ())]
+        # In any case: another process may have dropped what this one fetched.
+        self.contents.fetch(wanted)
+        for unit, file in wanted:
+            path = self.contents.path(unit, file)
+            with self._lock:
+                if path in self._checked:
+                    continue
+            # Outside the lock: two threads may read one file twice, but none waits for the other.
+            try:
                 self._check(path, file)
-                with self._lock:
-                    self._checked.add(path)
+            except Damaged:
+                if not self.contents.fetch([(unit, file)], anew=True):
+                    raise
+                self._check(path, file)  # the copy that was kept had been spoilt
+            with self._lock:
+                self._checked.add(path)
 
     def _check(self, path: Path, file: File) -> None:
         crc = size = 0

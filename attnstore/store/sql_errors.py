@@ -52,6 +52,14 @@ def stated(
     return error
 
 
+def streamed(error: OSError) -> duckdb.Error:
+    """DuckDB's error as it was before Arrow took it for one of a file."""
+    name = str(error).partition(" Error:")[0]
+    return {"INTERRUPT": duckdb.InterruptException, "Out of Memory": duckdb.OutOfMemoryException}.get(
+        name, duckdb.Error
+    )(str(error))
+
+
 def typed(error: duckdb.Error, doing: str) -> AttnStoreError:
     """DuckDB's error as one of ours, by the kind that it states."""
     # str(error) is "Binder Error: {…}".

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attnstore.errors import BadInput, NotFound
 from attnstore.format.manifest import Snapshot, StoreInfo, Unit
 from attnstore.format.names import KINDS
+from attnstore.format.remote import Place
 from attnstore.store.contents import Contents, read_contents
 
 # Opening reads JSON only: DuckDB, Arrow, Zarr and NumPy are loaded by the first question.
@@ -27,11 +28,17 @@ if TYPE_CHECKING:
 def open(  # noqa: A001 - `attnstore.open` reads as it should
     path: str | Path, *, snapshot: int | None = None, tag: str | None = None, expect: str | None = None
 ) -> "Store":
-    """The store in a folder, at its newest snapshot, or at the one that `snapshot` (a number) or `tag` names.
+    """The store in a folder or behind an address, at its newest snapshot, or at the one that `snapshot` or `tag` names.
 
     `expect` is the content hash that the store must have, or its first eight digits or more. Before the first table or
-    map is read, every listed file is checked to exist with its recorded size. Raises NotAStore, UnsupportedFormat,
-    NotFound, BadInput or Damaged.
+    map of a folder is read, every listed file is checked to exist with its recorded size.
+
+    An address is that of a store in a service, "https://HOST/stores/NAME", or of its files, "https://HOST/files/HASH";
+    the variable ATTNSTORE_TOKEN holds the token of a service that asks for one. A table is fetched whole when it is
+    first used and kept in the folder ATTNSTORE_CACHE; of maps only the parts that are asked for are fetched. Needs the
+    extra `remote`.
+
+    Raises NotAStore, UnsupportedFormat, NotFound, BadInput, Damaged or MissingExtra.
     """
     return Store(read_contents(path, snapshot=snapshot, tag=tag, expect=expect))
 
@@ -46,8 +53,8 @@ class Store:
         self._closed = False
 
     @property
-    def path(self) -> Path:
-        """The folder of the store."""
+    def path(self) -> Place:
+        """The folder of the store, or its address."""
         return self.contents.root
 
     @property

@@ -11,6 +11,7 @@ from attnstore.errors import BadQuestion, NotStored
 from attnstore.format.manifest import Kept, Kind
 from attnstore.format.tables import TABLES
 from attnstore.reduce.head_facts import head_facts
+from attnstore.store import computed
 from attnstore.store.fill import compute
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
@@ -163,8 +164,14 @@ def test_kept_heads_are_computed_and_lists_over_all_heads_refused(made: list[Mad
             store.ask("relations/best", pieces="first")
 
 
-def test_the_least_recently_used_tables_make_room(exact: Path) -> None:
+@pytest.mark.parametrize(("most", "value"), [("_HELD", 4), ("_HELD_BYTES", None)])
+def test_the_least_recently_used_tables_make_room(
+    exact: Path, monkeypatch: pytest.MonkeyPatch, most: str, value: int | None
+) -> None:
     with open_store(exact) as store:
+        store.ask("heads/entropy", eps=0.9)
+        (one,) = store.engine.computed._held.values()
+        monkeypatch.setattr(computed, most, 4 * one.replaced_bytes if value is None else value)
         for eps in (0.1, 0.2, 0.3, 0.4, 0.1, 0.5):
             store.ask("heads/entropy", eps=eps)
         held = [dict(params)["eps"] for _, ((_, params),) in store.engine.computed._held]
