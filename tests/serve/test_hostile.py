@@ -19,6 +19,8 @@ from attnstore.serve.problems import KINDS, Problem
 from attnstore.serve.published import publish
 from tests.serve.hostile import Hostile, honest, hostile, parameters
 
+pytestmark = pytest.mark.slow
+
 MIB = 2**20
 SMALL = Limits(
     time_limit=1.0,
@@ -137,7 +139,6 @@ def test_workers_stand_against_a_few_of_each_kind(tiny_store: Path, outside: Pat
     stand_against(chosen, tiny_store, outside)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted({one.kind for one in hostile()}))
 def test_workers_stand_against_every_statement(tiny_store: Path, outside: Path, kind: str) -> None:
     stand_against([one for one in hostile() if one.kind == kind], tiny_store, outside)

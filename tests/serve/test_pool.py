@@ -21,6 +21,8 @@ from attnstore.serve.problems import Problem
 from attnstore.serve.published import Published
 from tests.serve.running import gone
 
+pytestmark = pytest.mark.slow
+
 PING = {"do": "ping"}
 BOMB = "select count(*) from range(100000000) a, range(100000000) b where hash(a.range, b.range) = 7"
 
@@ -124,7 +126,6 @@ def test_beyond_the_length_of_the_line_and_the_time_in_it_requests_are_told_to_c
     run(test())
 
 
-@pytest.mark.slow
 def test_no_line_at_all_still_serves_who_finds_a_free_worker(published: dict[str, Published]) -> None:
     async def test() -> None:
         async with opened(published, workers=1, queue=0) as pool:
@@ -179,7 +180,6 @@ def test_a_worker_that_is_killed_at_work_costs_one_request(published: dict[str, 
     run(test())
 
 
-@pytest.mark.slow
 def test_a_worker_that_does_not_come_back_in_time_is_killed_and_replaced(published: dict[str, Published]) -> None:
     async def test() -> None:
         async with opened(published, workers=1, time_limit=0.5) as pool:
@@ -195,7 +195,6 @@ def test_a_worker_that_does_not_come_back_in_time_is_killed_and_replaced(publish
     run(test())
 
 
-@pytest.mark.slow
 def test_many_workers_killed_at_once_leave_requests_waiting_and_not_failing(published: dict[str, Published]) -> None:
     async def test() -> None:
         async with opened(published) as pool:
@@ -211,7 +210,6 @@ def test_many_workers_killed_at_once_leave_requests_waiting_and_not_failing(publ
     run(test())
 
 
-@pytest.mark.slow
 def test_a_request_given_up_while_it_waits_leaves_the_line(published: dict[str, Published]) -> None:
     async def test() -> None:
         async with opened(published, workers=1, time_limit=2.0) as pool:
@@ -246,7 +244,6 @@ def test_a_request_given_up_at_work_ends_by_itself_and_costs_no_worker(published
     run(test())
 
 
-@pytest.mark.slow
 def test_requests_given_up_at_any_moment_lose_no_place(published: dict[str, Published]) -> None:
     async def test() -> None:
         async with opened(published) as pool:
@@ -295,7 +292,6 @@ def test_a_worker_whose_pipe_is_full_can_be_ended() -> None:
     run(test())
 
 
-@pytest.mark.slow
 def test_a_pool_that_is_closed_while_its_workers_start_leaves_no_process(published: dict[str, Published]) -> None:
     async def test() -> None:
         for wait in (0.0, 0.02, 0.2, 0.5):

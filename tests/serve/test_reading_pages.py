@@ -28,6 +28,8 @@ from attnstore.store.store import open as open_store
 from tests.conftest import SENTENCES, arrays_recipe, random_maps, write_arrays
 from tests.serve.pages import Page
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "<script>alert(1)</script>"
 WORDS = ("<img/src=x/onerror=1>", "\"'><b/onclick=1>", "&amp;", "\u202edlo", "{{7*7}}")
 

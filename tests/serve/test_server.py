@@ -14,6 +14,8 @@ import pytest
 
 from tests.serve.running import WAIT, Running, gone, serving, started
 
+pytestmark = pytest.mark.slow
+
 LARGE = "select repeat('x', 1000) as x from range(9000)"
 LONG = "select count(*) as n from range(100000000) as r(i) where i % 7 = hash(i) % 11"
 

@@ -32,6 +32,8 @@ from tests.conftest import SENTENCES, arrays_recipe, write_arrays
 from tests.serve.running import Running, serving
 from tests.store.proxy import Proxy, counted
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "a token that is long enough for a test"
 
 
@@ -314,7 +316,6 @@ def test_a_server_that_stops_in_the_middle_gives_an_error_with_a_type(server: Ru
             store.ask("relations/best", min_count=1)
 
 
-@pytest.mark.slow  # a server of its own
 def test_a_token_is_asked_for_and_sent(tiny_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text(TOKEN)
     with serving(tiny_store, "--workers", "1", "--token-file", tmp_path / "token") as running:
