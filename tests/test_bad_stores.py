@@ -1,7 +1,10 @@
 """A store that is not what it should be, and a question it cannot answer, end in one typed error; the rest stays."""
 
 import hashlib
+import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,9 +20,12 @@ from attnstore.errors import (
     NotStored,
     UnsupportedFormat,
 )
+from attnstore.format.commit import content_hash
+from attnstore.format.manifest import Reference
 from attnstore.format.verify import verify
 from attnstore.job import plan as plan_module
 from attnstore.job.run import ingest
+from attnstore.store import asking
 from tests.conftest import arrays_recipe
 
 
@@ -98,6 +104,28 @@ def test_a_second_segment_of_another_store_is_not_taken_for_ones_own(
         assert len(opened.units) == 1
 
 
+def hash_spoilt(store: Path, sha256: str) -> None:
+    """Make a table's hash another text, and the hashes above it right: a store as a stranger may make it."""
+    manifest, snapshot = store / "segments/000000/segment.json", store / "snapshots/00000001.json"
+    value = json.loads(manifest.read_text())
+    next(file for file in value["files"] if file["path"] == "examples.parquet")["sha256"] = sha256
+    manifest.write_text(json.dumps(value))
+    listed = json.loads(snapshot.read_text())
+    listed["segments"][0]["sha256"] = hashlib.sha256(manifest.read_bytes()).hexdigest()
+    listed["content_hash"] = content_hash([Reference(**one) for one in listed["segments"] + listed["additions"]])
+    snapshot.write_text(json.dumps(listed))
+
+
+@pytest.mark.parametrize("text", ["/srv/x/y", "../../x", ""])
+def test_a_hash_that_would_lead_out_of_a_cache_is_damage(store: Path, text: str) -> None:
+    hash_spoilt(store, hashlib.sha256((store / "segments/000000/examples.parquet").read_bytes()).hexdigest())
+    with attnstore.open(store) as opened:  # hashes above it are right
+        assert list(opened.sql("select count(*) as n from examples")) == [{"n": 7}]
+    hash_spoilt(store, text)
+    with attnstore.open(store) as opened, pytest.raises(Damaged, match=r"segment\.json: .* hexadecimal digits"):
+        opened.sql("from examples")
+
+
 # --- questions that have no answer
 
 
@@ -150,3 +178,11 @@ def test_maps_that_were_not_kept_are_named_as_such(make_store: Callable[..., Pat
         assert store.attention(0, layer=1).to_numpy().shape[0] == 3
     with attnstore.open(make_store("none.attn", keep__maps="none")) as store, pytest.raises(NotStored):
         store.attention(0)
+
+
+def test_the_warnings_of_the_program_are_left_as_they_were(opened: attnstore.Store) -> None:
+    # Every warning is an error here, as it may be in a user's program.
+    assert len(asking.ask(opened, "heads/entropy", {}, None, 2)) == 2
+    listed = "import sys, warnings; before = [*warnings.filters]; import attnstore.store.database"
+    check = f"{listed}; sys.exit(any('Arrow' in str(one) for one in warnings.filters if one not in before))"
+    assert subprocess.run([sys.executable, "-c", check], timeout=60).returncode == 0

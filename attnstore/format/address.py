@@ -14,10 +14,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 from attnstore.errors import BadInput, Damaged, MissingExtra, NotAStore, NotFound
 from attnstore.format import names
-from attnstore.format.remote import Remote, said
+from attnstore.format.remote import Remote, received, said
 
 TOKEN = "ATTNSTORE_TOKEN"
 """The variable whose value is sent to services as their bearer token."""
+
+ABOUT_BYTES = 2**20
+"""What a service says of its stores is no longer; a longer answer is refused unread."""
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _STORE = re.compile(r"(?P<above>.*?)/(?:v1/)?stores/(?P<name>[a-z0-9][a-z0-9._-]*)(?:/.*)?")
@@ -74,18 +77,19 @@ def served(address: str) -> Served:
 
 def _about(objects: Any, doing: str, given: Mapping[str, str]) -> Mapping[str, Any]:
     """What the service says of the store with this name, or of the one whose files have this key."""
-    import obstore
     from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
     path = f"v1/stores/{given['name']}" if "name" in given else "v1/stores"
     try:
-        text = bytes(obstore.get(objects, path).bytes())
+        text = received(objects, path, ABOUT_BYTES, doing)
     except FileNotFoundError:
         remedy = "The first page of a service names its stores"
         raise NotAStore(doing, "the server shows no such store", _SHAPE, remedy) from None
     except (UnauthenticatedError, PermissionDeniedError, PermissionError):
         found = "the token is not the right one" if os.environ.get(TOKEN) else "the server asks for a token"
         raise NotAStore(doing, found, "", f"Put it into the variable {TOKEN}") from None
+    except Damaged as error:
+        raise NotAStore(doing, f"an answer of {error.found}", f"{ABOUT_BYTES} at most") from None
     except (BaseError, OSError) as error:
         remedy = "See whether the address is right and the service runs"
         raise NotAStore(doing, f"no answer ({said(error)})", "a service of attnstore", remedy) from error

@@ -9,16 +9,20 @@ import os
 import secrets
 import sys
 import threading
+import time
 from pathlib import Path
 
 from attnstore.errors import BadInput, NoSpace
-from attnstore.format.manifest import File
+from attnstore.format.manifest import File, checked_sha256
 from attnstore.format.remote import Remote
 
 FOLDER, BYTES = "ATTNSTORE_CACHE", "ATTNSTORE_CACHE_BYTES"
 """The variables that say where fetched files are kept, and how many bytes of them."""
 
 MOST_BYTES = 16 * 2**30
+
+STAGED_SECONDS = 3600
+"""A file under its first name that was not written to for so long has nobody left who writes it."""
 
 
 class Cache:
@@ -32,9 +36,9 @@ class Cache:
         self._lock = threading.Lock()
 
     def path(self, file: File) -> Path:
-        """Where the file lies once it was fetched."""
-        ending = Path(file.path).suffix
-        return self.folder / file.sha256[:2] / f"{file.sha256}{ending}"
+        """Where the file lies once it was fetched. ValueError for a sha256 that is none, which could lead elsewhere."""
+        name, ending = checked_sha256(file.sha256), Path(file.path).suffix
+        return self.folder / name[:2] / f"{name}{ending}"
 
     def fetch(self, source: Remote, file: File, *, anew: bool = False) -> bool:
         """See to it that the file is there; whether it had to be fetched. `anew` fetches it in any case.
@@ -70,12 +74,13 @@ class Cache:
         return True
 
     def _make_room(self) -> None:
-        """Drop files, the longest unused first, but none that this process has used."""
-        found, total = [], 0
+        """Drop files, the longest unused first, but none that this process has used or another may be writing."""
+        found, total, written_since = [], 0, time.time() - STAGED_SECONDS
         for path in self.folder.glob("??/*"):
             with contextlib.suppress(OSError):
                 stat = path.stat()
-                found.append((stat.st_mtime, stat.st_size, path))
+                if not path.name.startswith(".") or stat.st_mtime < written_since:
+                    found.append((stat.st_mtime, stat.st_size, path))
                 total += stat.st_size
         if total <= self.most_bytes:
             return

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ FETCH = "Fetch the store again, or run: attnstore verify"
 
 JSON_BYTES = 64 * 2**20
 """No manifest is larger; a bigger one is refused unread."""
+
+_HEX = re.compile(r"[0-9a-f]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +203,16 @@ def unit_to_json(unit: Unit) -> bytes:
 def read_unit(root: Place, folder: str, sha256: str | None = None) -> Unit:
     """The manifest of the segment or addition in `root/folder`; its file names are checked to stay inside it.
 
-    Damaged for a manifest that is malformed, or has not the `sha256` that a snapshot lists.
+    Hashes are checked to be such, since a cache names its files by them. Damaged for a manifest that is malformed, or
+    has not the `sha256` that a snapshot lists.
     """
     path = root / folder / (names.SEGMENT if folder.startswith(f"{names.SEGMENTS}/") else names.ADDITION)
     value = load(path, sha256)
     with _reading(path):
-        files = tuple(File(str(f["path"]), int(f["bytes"]), str(f["sha256"]), str(f["crc32c"])) for f in value["files"])
+        files = tuple(
+            File(str(f["path"]), int(f["bytes"]), checked_sha256(f["sha256"]), _hex(f["crc32c"], 8))
+            for f in value["files"]
+        )
         unit = Unit(str(value["id"]), folder, dict(value["facts"]), dict(value["rows"]), files)
         if unit.id != folder.rpartition("/")[2]:
             raise ValueError(f"the id {unit.id!r} in {folder}")
@@ -228,12 +235,23 @@ def read_snapshot(path: Place) -> Snapshot:
     value = load(path)
     with _reading(path):
         lists = {
-            key: tuple(Reference(str(r["id"]), str(r["sha256"])) for r in value[key])
+            key: tuple(Reference(str(r["id"]), checked_sha256(r["sha256"])) for r in value[key])
             for key in ("segments", "additions")
         }
         for reference in (*lists["segments"], *lists["additions"]):
             names.checked_identifier(f"reading {path}", reference.id)
         return Snapshot(**{**_only(Snapshot, value), **lists})
+
+
+def checked_sha256(value: object) -> str:
+    """The value, if it is the text of a sha256: 64 lower-case hexadecimal digits. ValueError otherwise."""
+    return _hex(value, 64)
+
+
+def _hex(value: object, digits: int) -> str:
+    if not isinstance(value, str) or len(value) != digits or not _HEX.fullmatch(value):
+        raise ValueError(f"{str(value)[:80]!r}, not {digits} lower-case hexadecimal digits")
+    return value
 
 
 def _kind(value: Mapping[str, Any]) -> Kind:
@@ -269,5 +287,7 @@ class _reading:  # noqa: N801 - reads as a statement
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, KeyError):
             raise Damaged(f"reading {self.path}", f"no {error} in it", remedy="Fetch the store again") from error
-        if isinstance(error, TypeError | ValueError | AttributeError) and not isinstance(error, Damaged):
+        if isinstance(error, TypeError | ValueError | OverflowError | AttributeError) and not isinstance(
+            error, Damaged
+        ):
             raise Damaged(f"reading {self.path}", str(error), remedy="Fetch the store again") from error

@@ -16,6 +16,8 @@ FETCH = "Fetch the store again, or ask those who publish it to run: attnstore ve
 REQUESTS = 8
 """So many are under way at once."""
 
+_SAID = 400
+
 Folder = Callable[[str], Sequence[str]]
 """The names in a folder of a store, by its path below the store; as far as the address tells them."""
 
@@ -49,10 +51,7 @@ class Remote:
     def read_bytes(self, most: int) -> bytes:
         """The whole file; Damaged where there is none or it has more than `most` bytes."""
         with typed(self):
-            answer = _obstore().get(self.objects, self.path)
-            if (size := answer.meta["size"]) > most:
-                raise Damaged(f"reading {self}", f"{size} bytes", f"{most} at most")
-            return bytes(answer.bytes())
+            return received(self.objects, self.path, most, f"reading {self}")
 
     def read_range(self, start: int, stop: int) -> memoryview:
         """Bytes `start` to `stop` (exclusive); Damaged where the file has not that many."""
@@ -84,6 +83,15 @@ class Remote:
                 yield memoryview(block)
 
 
+def received(objects: Any, path: str, most: int, doing: str) -> bytes:
+    """A whole answer; Damaged, before more than its head is read, where it has more than `most` bytes."""
+    answer = _obstore().get(objects, path)
+    # An answer that does not state its size is refused by obstore, and what goes beyond it is not read.
+    if (size := answer.meta["size"]) > most:
+        raise Damaged(doing, f"{size} bytes", f"{most} at most")
+    return bytes(answer.bytes())
+
+
 Place = Path | Remote
 """A file or folder on this machine, or behind an address."""
 
@@ -111,7 +119,8 @@ def said(error: BaseException) -> str:
     """What obstore says of a failed request, without the dump of its parts that follows."""
     first = str(error).partition("\n")[0]
     where = first.find("Error performing ")
-    return first[where:] if where >= 0 else first or type(error).__name__
+    # It quotes what the server sent with the failure, which may be long.
+    return (first[max(where, 0) :] or type(error).__name__)[:_SAID]
 
 
 def _obstore() -> Any:

@@ -1,8 +1,9 @@
 """This file says where the bytes of shards come from: a folder of this machine, or an address."""
 
 import os
+import threading
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
@@ -96,24 +97,22 @@ class Address:
 
     def __init__(self, folder: Remote, sizes: Mapping[str, int]) -> None:
         self._folder, self._sizes = folder, sizes
-        # Threads wait for answers here, and decode elsewhere; they are started by the first request.
-        self._pool = ThreadPoolExecutor(REQUESTS, "attnstore-fetch")
 
     def open(self, name: str) -> "RemoteShard":
         """A shard by its name; Damaged where the manifest lists none."""
         place = self._folder / name
         if name not in self._sizes:
             raise Damaged(f"reading {place}", "no manifest lists it", "a shard of the maps", _REMEDY)
-        return RemoteShard(place, self._sizes[name], self._pool)
+        return RemoteShard(place, self._sizes[name])
 
 
 class RemoteShard:
     """A shard that is read by ranges. What was asked for ahead comes in a few requests beside one another."""
 
-    __slots__ = ("_place", "_pool", "_size", "_starts", "_under_way", "path")
+    __slots__ = ("_place", "_size", "_starts", "_under_way", "path")
 
-    def __init__(self, place: Remote, size: int, pool: ThreadPoolExecutor) -> None:
-        self._place, self._size, self._pool, self.path = place, size, pool, str(place)
+    def __init__(self, place: Remote, size: int) -> None:
+        self._place, self._size, self.path = place, size, str(place)
         self._starts: list[int] = []
         self._under_way: list[Future[memoryview]] = []
 
@@ -125,7 +124,7 @@ class RemoteShard:
         """Ask for these spans, neighbours together."""
         joined = joined_spans(spans)
         self._starts = [start for start, _ in joined]
-        self._under_way = [self._pool.submit(self._place.read_range, *span) for span in joined]
+        self._under_way = [_requests.submit(self._place.read_range, *span) for span in joined]
 
     def read(self, size: int, offset: int) -> memoryview:
         """`size` bytes from `offset` on. Damaged where there are fewer, NotFound where the server does not answer."""
@@ -153,3 +152,30 @@ def joined_spans(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((offset, stop))
     return joined
+
+
+class _Requests:
+    """Threads that wait for answers, of all arrays of a process; others decode. Made by the first request."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def submit(self, read: Callable[[int, int], memoryview], start: int, stop: int) -> Future[memoryview]:
+        """Ask for these bytes, beside what else is under way."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(REQUESTS, "attnstore-fetch")
+            return self._pool.submit(read, start, stop)
+
+
+_requests = _Requests()
+
+
+def _again() -> None:
+    global _requests
+    _requests = _Requests()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_again)  # a forked process has the pool without its threads

@@ -242,7 +242,13 @@ def _is_same_site(method: str, headers: dict[str, str], host: str) -> bool:
         is_page = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
         return site in ("same-origin", "none") or (is_page and method == "GET")
     origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc.lower() == host.strip().lower()
+    if origin is None:
+        return True
+    try:
+        found = urlsplit(origin)
+    except ValueError:
+        return False
+    return found.scheme in ("http", "https") and found.netloc.lower() == host.strip().lower()
 
 
 def _cookie(headers: dict[str, str]) -> str:

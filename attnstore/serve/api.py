@@ -1,15 +1,14 @@
 """This file is the API: stores, questions, SQL and maps as JSON, CSV, Arrow or .npy."""
 
 import base64
-import io
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from attnstore.catalogue.catalogue import questions
 from attnstore.catalogue.question import REQUIRED, Question
@@ -18,10 +17,10 @@ from attnstore.serve import shapes
 from attnstore.serve.answers import Answer
 from attnstore.serve.delivery import Delivery, takes_gzip, while_there, wish
 from attnstore.serve.forms import TYPES
+from attnstore.serve.map_forms import as_json, as_npy
 from attnstore.serve.problems import KINDS, Problem
 from attnstore.serve.service import Service
 from attnstore.serve.shapes import NPY, Form, Statement, problems
-from attnstore.store.attention_map import AttentionMap
 
 RESERVED = ("store", "other", "where", "format", "max_rows")
 """What the address of a question says beside the question's own parameters."""
@@ -197,10 +196,9 @@ async def attention(
     said = {"snapshot": snapshot, "truncated": False, "cite": of.cite()}
     headers = {**_said(said), "cache-control": "private, max-age=60", "vary": "Accept, Accept-Encoding"}
     if is_npy:
-        written = io.BytesIO()
-        np.save(written, found.to_numpy(), allow_pickle=False)
-        return Delivery(own.held, written.getvalue(), headers, NPY, packed=False)
-    body = json.dumps({**_map(found, layer, head), **said}, ensure_ascii=False, allow_nan=False).encode()
+        body = await run_in_threadpool(as_npy, found, own.limits.max_arrow_bytes)
+        return Delivery(own.held, body, headers, NPY, packed=False)
+    body = await run_in_threadpool(as_json, found, layer, head, said, own.limits.max_bytes)
     return Delivery(own.held, body, headers, TYPES["json"], takes_gzip(request))
 
 
@@ -282,23 +280,6 @@ def _wished(request: Request, types: tuple[str, ...]) -> str:
     if (found := wish(accept, types)) is None:
         raise Problem("not-acceptable", accept[:200], ", ".join(kind.partition(";")[0] for kind in types))
     return found
-
-
-def _map(found: AttentionMap, layer: int, head: int) -> dict[str, Any]:
-    weights = found.to_numpy().astype(object)
-    weights[np.isnan(found.to_numpy())] = None
-    return {
-        "example": found.example,
-        "name": found.name,
-        "kind": found.kind,
-        "layer": layer,
-        "head": head,
-        "level": found.level,
-        "of": found.of,
-        "queries": found.queries,
-        "keys": found.keys,
-        "weights": weights.tolist(),
-    }
 
 
 def _object(text: str | None) -> dict[str, Any]:

@@ -4,13 +4,17 @@ import asyncio
 import json
 
 import h11
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from attnstore.serve.access import problem_response
 from attnstore.serve.problems import Problem
 
 
-def connections(seconds: float) -> type[asyncio.Protocol]:
+def connections(seconds: float, most: int) -> type[asyncio.Protocol]:
     """The protocol of connections: a request has to be there within `seconds`, 64 KiB of an answer be fetched in them.
+
+    Requests while there are `most` connections or more are told to come again, and their connections end.
 
     Of an answer no more than one piece is held in the connection, so that memory follows `Held` alone.
     """
@@ -33,6 +37,11 @@ def connections(seconds: float) -> type[asyncio.Protocol]:
                 self._sending = None
             elif self._sending is None:
                 self._sending = self.loop.call_later(seconds, self.transport.abort)
+
+        def handle_events(self) -> None:
+            # What uvicorn says of its own where there are too many is no problem document.
+            self.app = _full if len(self.connections) >= most else self.config.loaded_app
+            super().handle_events()
 
         def pause_writing(self) -> None:
             super().pause_writing()
@@ -61,6 +70,13 @@ def connections(seconds: float) -> type[asyncio.Protocol]:
             self.transport.close()
 
     return Connection
+
+
+async def _full(scope: Scope, receive: Receive, send: Send) -> None:
+    problem = Problem("busy", "there are too many connections", "", "Come again", 5)
+    answer = problem_response(problem)
+    answer.headers["connection"] = "close"
+    await answer(scope, receive, send)
 
 
 def _stop(timer: asyncio.TimerHandle | None) -> None:

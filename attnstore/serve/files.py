@@ -4,11 +4,13 @@ import mimetypes
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
+from starlette.concurrency import iterate_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from attnstore.serve import shapes
 from attnstore.serve.api import FOREVER, service_of
@@ -66,11 +68,30 @@ async def file(request: Request, snapshot: str, path: str) -> Response:
             (first, stop), status = span, 206
             headers["content-range"] = f"bytes {first}-{stop - 1}/{found.bytes}"
     headers["content-length"] = str(stop - first)
-    opened = _opened(found)
     if request.method == "HEAD":
-        os.close(opened)
+        os.close(_opened(found))
         return Response(status_code=status, headers=headers, media_type=kind)
-    return StreamingResponse(_blocks(opened, first, stop), status, headers, media_type=kind)
+    return _Sent(found, first, stop, status, headers, kind)
+
+
+class _Sent(StreamingResponse):
+    """Bytes of a file, which is open while they are sent: clients that go away before leave nothing open."""
+
+    def __init__(
+        self, file: File, first: int, stop: int, status: int, headers: Mapping[str, str], media_type: str
+    ) -> None:
+        super().__init__((), status, headers, media_type)
+        self._file, self._first, self._stop = file, first, stop
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them; Problem `damaged` where the file is no longer what its manifest says."""
+        opened = _opened(self._file)
+        try:
+            # A generator that never starts runs no `finally`: the descriptor is closed here.
+            self.body_iterator = iterate_in_threadpool(_blocks(opened, self._first, self._stop))
+            await super().__call__(scope, receive, send)
+        finally:
+            os.close(opened)
 
 
 def _published(request: Request, key: str) -> Published:
@@ -116,12 +137,9 @@ def _opened(file: File) -> int:
 
 
 def _blocks(opened: int, first: int, stop: int) -> Iterator[bytes]:
-    try:
-        while first < stop:
-            block = os.pread(opened, min(PIECE, stop - first), first)
-            if not block:
-                raise OSError("the file is shorter than its manifest says")
-            yield block
-            first += len(block)
-    finally:
-        os.close(opened)
+    while first < stop:
+        block = os.pread(opened, min(PIECE, stop - first), first)
+        if not block:
+            raise OSError("the file is shorter than its manifest says")
+        yield block
+        first += len(block)

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from attnstore.serve.problems import Problem
+from attnstore.serve.published import cited
 from attnstore.show.formats import arrow_bytes, csv_text
 from attnstore.store.result import Result
 
@@ -75,7 +76,7 @@ def _told(result: Result, table: pa.Table, form: str, truncated: bool, elapsed_m
         "truncated": truncated,
         "snapshot": result.provenance.content_hash,
         "elapsed_ms": round(elapsed_ms, 1),
-        "cite": _plain(result.cite()),
+        "cite": _plain(cited(result)),
     }
     if form == "arrow":
         metadata = {b"attnstore": json.dumps(about).encode(), **(table.schema.metadata or {})}

@@ -51,6 +51,8 @@ EXPRESSIONS = {
 OTHERS = {"ORDER_MODIFIER", "LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER", "DISTINCT_MODIFIER"}
 ORDERS = {"ORDER_DEFAULT", "ASCENDING", "DESCENDING"}
 SHOWN = {"DESCRIBE", "SUMMARY"}
+BY_NAME = {"list_aggregate", "list_aggr", "array_aggregate", "array_aggr", "aggregate"}
+"""Functions that call another one, which they are told by its name."""
 
 _PLAIN = re.compile(r"[\w $-]+")
 """What a statement may call its own tables: nothing that could also be a file."""
@@ -247,6 +249,16 @@ class _Walk:
         is_allowed = name in allowed or name.lower() in allowed
         if not is_allowed or path[-1:] != [name] or len(path) > most_parts:
             self.refuse(f"the function {'.'.join(path)} {where}".rstrip(), "one that only computes, of its list")
+        if name.lower() in BY_NAME:
+            self.check_named(node, len(path) == 1)
+
+    def check_named(self, node: Node, has_list: bool) -> None:
+        """The aggregate that a function of lists takes by its name: it must be written out, and be in the list."""
+        arguments = [item.get("expression", item) for item in node.get("arguments") or ()]
+        named = arguments[1:2] if has_list else arguments[:1]  # `words.list_aggr('sum')` has its list in the path
+        literal = (named[0].get("literal") or {}) if named else {}
+        if literal.get("kind") != "STRING" or str(literal.get("text")).lower() not in functions()[0]:
+            self.refuse(f"{node['function_name']} with another aggregate", "the name of one of its list, in quotes")
 
     def check_type(self, node: Node) -> None:
         """A type of DuckDB's own, without a schema."""

@@ -1,5 +1,6 @@
 """This file holds what one answer, and all of them together, may cost; `/v1` shows the numbers, each can be set."""
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -57,11 +58,13 @@ class Limits:
         return self.threads or max(1, cores() // self.workers)
 
     def with_set(self, given: Mapping[str, float | int | None]) -> "Limits":
-        """The same with other numbers; None leaves one as it is. BadInput for one that is not above zero."""
+        """The same with other numbers; None leaves one as it is. BadInput for one that cannot be."""
         chosen = {name: value for name, value in given.items() if value is not None}
         for name, value in chosen.items():
-            if value <= 0 and name not in ("threads", "cache", "queue"):
-                raise BadInput("setting a limit", f"{name}={value}", "a number above zero")
+            may_be_zero = name in ("threads", "cache", "queue")
+            if value < 0 or (value == 0 and not may_be_zero) or not math.isfinite(value):
+                expected = "zero or more" if may_be_zero else "a finite number above zero"
+                raise BadInput("setting a limit", f"{name}={value}", expected)
         return replace(self, **{name: type(getattr(self, name))(value) for name, value in chosen.items()})
 
     def shown(self) -> dict[str, float | int]:

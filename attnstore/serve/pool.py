@@ -80,14 +80,19 @@ class Pool:
         """Requests that wait for a worker."""
         return len(self._line)
 
-    async def ask(self, request: wire.Head, *, is_sql: bool = False) -> tuple[wire.Head, bytes]:
+    async def ask(
+        self, request: wire.Head, *, is_sql: bool = False, seconds: float | None = None
+    ) -> tuple[wire.Head, bytes]:
         """The answer to a request; Problem for what went wrong with it, `busy` where the line is too long.
+
+        `is_sql` says that a stranger wrote SQL of it; the worker is killed after `seconds`, None for its kind's limit.
 
         Who is cancelled leaves the line. What a worker has begun is finished for nobody: a worker that is killed in the
         middle costs more than most requests do, and what it computes serves the next who asks.
         """
         key = f"{request.get('store') or request.get('stores')} {request.get('question', request['do'])}"
-        seconds = self.limits.time_limit if is_sql else self.limits.question_time_limit
+        if seconds is None:
+            seconds = self.limits.time_limit if is_sql else self.limits.question_time_limit
         while True:
             worker = await self._turn(is_sql, key)
             work = self._keep(self._at(worker, request, seconds + _GRACE))
@@ -118,7 +123,10 @@ class Pool:
         begun = time.perf_counter()
         self._busy.add(worker)
         try:
-            return await worker.ask(request, seconds)
+            head, body = await worker.ask(request, seconds)
+            if head.pop("broken", False):
+                await worker.end()
+            return head, body
         finally:
             self._metrics.seconds.observe(time.perf_counter() - begun)
             self._busy.discard(worker)

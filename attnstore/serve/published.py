@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from attnstore.errors import BadInput
 from attnstore.format import names
 from attnstore.format.commit import tools
+from attnstore.store.result import Result
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 
@@ -55,7 +56,7 @@ class Published:
             "title": info.title,
             "snapshot": snapshot.number,
             "content_hash": snapshot.content_hash,
-            "model": str(info.model.get("name", "")),
+            "model": shown_model(str(info.model.get("name", ""))),
             "revision": str(info.model.get("revision") or ""),
             "versions": {"attnstore": tools()["attnstore"]},
         }
@@ -72,12 +73,11 @@ class Published:
         """What `/v1/stores` says of it."""
         info, summary = self.store.info, self.store.summary()
         del summary["path"]
-        if Path(model := str(info.model.get("name", ""))).is_absolute():
-            summary["model"] = Path(model).name  # where it lay when it ran is for nobody else
         evidence = sorted({str(unit.facts.get("evidence")) for unit in self.store.contents.additions} - {"None"})
         return {
             "name": self.name,
             **summary,
+            "model": shown_model(str(info.model.get("name", ""))),
             "store_id": info.store_id,
             "snapshot": self.store.snapshot.number,
             "content_hash": self.content_hash,
@@ -87,6 +87,22 @@ class Published:
             "files": f"/files/{self.key}/",
             "page": f"/stores/{self.name}",
         }
+
+
+def shown_model(name: str) -> str:
+    """The name of a model as it is told: of a path, the folder; where it lay when it ran is for nobody else."""
+    if PureWindowsPath(name).is_absolute():
+        return PureWindowsPath(name).name
+    return Path(name).name if Path(name).is_absolute() else name
+
+
+def cited(result: Result) -> dict[str, Any]:
+    """What identifies an answer, as `Result.cite` says it, with the names of models that are told."""
+    found = result.cite()
+    found["model"] = shown_model(found["model"])
+    if other := found.get("compared_with"):
+        found["compared_with"] = {**other, "model": shown_model(other["model"])}
+    return found
 
 
 def publish(stores: Sequence[tuple[str | None, Path]], **pins: Any) -> dict[str, Published]:

@@ -65,7 +65,7 @@ def run(
 
         config = uvicorn.Config(
             app,
-            http=connections(limits.send_time),
+            http=connections(limits.send_time, _MOST_CONNECTIONS),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -74,7 +74,6 @@ def run(
             proxy_headers=False,  # nothing here depends on the address of a client
             timeout_graceful_shutdown=round(max(limits.time_limit, limits.question_time_limit)) + 2,
             timeout_keep_alive=15,
-            limit_concurrency=_MOST_CONNECTIONS,
             h11_max_incomplete_event_size=_MOST_HEADERS,
         )
         _Server(config, listens).run([listener])
@@ -116,7 +115,11 @@ def _listener(host: str, port: int) -> socket.socket:
 
 
 def _token(host: str, file: Path | None, public: bool) -> str | None:
-    given = file.read_text(encoding="utf-8").strip() if file is not None else os.environ.get(TOKEN, "").strip()
+    try:
+        given = file.read_text(encoding="utf-8").strip() if file is not None else os.environ.get(TOKEN, "").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        said = (error.strerror if isinstance(error, OSError) else None) or "it cannot be read as text"
+        raise BadInput(f"reading {file}", said, "a file with the token on one line") from error
     if file is not None and not given:
         raise BadInput(f"reading {file}", "no token", "one line")
     if public:

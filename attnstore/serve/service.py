@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import attnstore
 from attnstore.catalogue.catalogue import bind, questions
 from attnstore.catalogue.question import Question
 from attnstore.errors import AttnStoreError
+from attnstore.format.commit import tools
 from attnstore.serve.answers import Answer, Answers, key_of
 from attnstore.serve.delivery import Held
 from attnstore.serve.limits import Limits
@@ -87,7 +87,7 @@ class Service:
         }
         hashes = [store.content_hash for store in stores]
         names = [store.name for store in stores]
-        key = key_of(attnstore.__version__, hashes, names, question, wanted.sql, values, where, form, limits)
+        key = key_of(tools()["attnstore"], hashes, names, question, wanted.sql, values, where, form, limits)
         return Asked(request, key)
 
     async def ask(
@@ -108,8 +108,15 @@ class Service:
     async def answer(self, asked: "Asked", *, fresh: bool = False) -> Answer:
         """The answer to what `asked` gave."""
         if fresh:
-            return Answer(*await self.pool.ask(asked.request), asked.key)
-        return await self.answers.get(asked.key, lambda: self.pool.ask(asked.request))
+            return Answer(*await self._ask(asked.request), asked.key)
+        return await self.answers.get(asked.key, lambda: self._ask(asked.request))
+
+    async def _ask(self, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """What a worker gives; a condition is SQL of a stranger, which first has to run alone in a statement's time."""
+        if request["where"] is None:
+            return await self.pool.ask(request)
+        await self.pool.ask({**request, "do": "condition"}, is_sql=True)
+        return await self.pool.ask(request, is_sql=True, seconds=self.limits.question_time_limit)
 
     async def sql(
         self,
@@ -161,11 +168,6 @@ class Service:
         request = {"do": "tables", "store": store.name}
         answer = await self.answers.get(key_of(store.content_hash, "tables"), lambda: self.pool.ask(request))
         found: dict[str, dict[str, str]] = answer.head["tables"]
-        return found
-
-    async def rows(self, store: Published, question: str, /, **params: object) -> list[dict[str, Any]]:
-        """The rows of an answer, for the pages."""
-        found: list[dict[str, Any]] = table_of(await self.ask([store], question, params, form="arrow")).to_pylist()
         return found
 
     def _limits(self, form: str, max_rows: int | None) -> dict[str, int]:

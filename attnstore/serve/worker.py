@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO, Literal, cast
 
+import duckdb
 import numpy as np
 
 from attnstore.catalogue.catalogue import questions
@@ -22,6 +23,7 @@ from attnstore.serve.confine import confine
 from attnstore.serve.forms import write
 from attnstore.serve.gate import Gate
 from attnstore.serve.problems import problem
+from attnstore.serve.published import cited
 from attnstore.store import asking
 from attnstore.store.comparison import Comparison, compare
 from attnstore.store.contents import read_contents
@@ -53,7 +55,8 @@ class Worker:
             "ask": self._ask,
             "map": self._map,
             "tables": self._tables,
-            "ping": lambda request: ({}, b""),
+            "condition": self._condition,
+            "ping": self._ping,
         }
 
     def answer(self, request: wire.Head) -> Answer:
@@ -64,7 +67,22 @@ class Worker:
             found = problem(error, self._places)
             if found.kind == "internal":
                 logging.getLogger("attnstore.serve").exception("a request failed")
-            return {"problem": found.to_wire()}, b""
+            return {"problem": found.to_wire(), "broken": self._is_broken(error)}, b""
+
+    def _is_broken(self, error: Exception) -> bool:
+        """Whether the engine will answer nothing any more: an error inside DuckDB leaves a database for dead."""
+        if isinstance(error.__cause__, duckdb.FatalException | duckdb.InternalException):
+            return True
+        try:
+            self._ping({})
+        except Exception:
+            return True
+        return False
+
+    def _ping(self, request: wire.Head) -> Answer:
+        for store in self._stores.values():
+            store.engine.database.run("select 1")
+        return {}, b""
 
     def _store(self, name: str) -> Store:
         if name not in self._stores:
@@ -82,13 +100,25 @@ class Worker:
         if name not in questions():
             questions()[name]  # which says what is near; a path is not taken from outside
         if where is not None:
-            for one in request["stores"]:
-                self._gates[one].check_condition(where, f"asking {name} where")
+            self._check_condition(request)
         if len(request["stores"]) == 2:
             both = self._comparison(*request["stores"])
             return self._written(request, lambda rows: both.ask(name, where=where, **params))
         store = self._store(request["stores"][0])
         return self._written(request, lambda rows: asking.ask(store, name, params, where, rows))
+
+    def _condition(self, request: wire.Head) -> Answer:
+        """Nothing, once the condition of a question has run alone."""
+        self._check_condition(request)
+        for name in request["stores"]:
+            store = self._store(name)
+            store.engine.computed.places(request["where"], f"asking {request['question']}")
+        return {}, b""
+
+    def _check_condition(self, request: wire.Head) -> None:
+        for name in request["stores"]:
+            self._store(name)
+            self._gates[name].check_condition(request["where"], f"asking {request['question']} where")
 
     def _comparison(self, a: str, b: str) -> Comparison:
         if (a, b) not in self._compared:
@@ -103,12 +133,12 @@ class Worker:
         elapsed = (time.perf_counter() - begun) * 1000
         form, most_rows, most_bytes = request["form"], request["max_rows"], request["max_bytes"]
         written = write(result, form, most_rows, most_bytes, elapsed)
-        cited = {name: value for name, value in result.cite().items() if name not in ("sql", "params", "where")}
+        cite = {name: value for name, value in cited(result).items() if name not in ("sql", "params", "where")}
         head = {
             "rows": written.rows,
             "truncated": written.truncated,
             "snapshot": result.provenance.content_hash,
-            "cite": cited,
+            "cite": cite,
         }
         return head, written.body
 

@@ -28,6 +28,9 @@ _HELD = 32
 _HELD_BYTES = 256 * 2**20
 """Bytes of the computed tables that are held; each lies in the memory of its database once more."""
 
+_HELD_CONDITIONS = 2
+"""Databases of some examples only that are held behind walls: strangers think of new conditions all day."""
+
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -58,6 +61,8 @@ class Computed:
         with self._lock:
             key = (where, wanted)
             if key not in self._held:
+                if where is not None and self._engine.walls is not None:
+                    self._make_room()
                 self._held[key] = self._made(wanted, where, f"asking {question.name}")
             return _hold(self._held, key, lambda made: made.replaced_bytes)
 
@@ -68,6 +73,11 @@ class Computed:
                 database.close()
             self._held.clear()
             self._tables.clear()
+
+    def _make_room(self) -> None:
+        conditions = [key for key in self._held if key[0] is not None]
+        for key in conditions[: len(conditions) - _HELD_CONDITIONS + 1]:
+            self._held.pop(key).close()  # behind walls one thread asks: nobody else reads it
 
     def _made(self, wanted: tuple[Table, ...], where: str | None, doing: str) -> Database:
         places = None if where is None else self.places(where, doing)

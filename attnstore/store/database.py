@@ -1,12 +1,12 @@
 """This file runs SQL over one store, or over two in one connection."""
 
 import threading
-import warnings
 from collections.abc import Mapping
 
 import duckdb
 import pyarrow as pa
 
+from attnstore.errors import BadQuestion
 from attnstore.store.joins import narrowed
 from attnstore.store.layout import CELL_TYPES, Layout, Shown, Virtual, load, quoted
 from attnstore.store.reached import Names, Reached
@@ -24,9 +24,6 @@ _CONFIG: Config = {
 }
 
 _BATCH_ROWS = 2048
-
-# Of a few rows the copy costs nothing.
-warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
 
 
 class Database:
@@ -101,8 +98,8 @@ class Database:
 
         def answer(text: str, params: Mapping[str, object]) -> pa.Table:
             if max_rows is not None and is_shipped:
-                # A relation is bound three times until its limit has run, which is a quarter of a question's time.
-                return cursor.execute(f"from (\n{text}\n) limit {max_rows}", params).to_arrow_table()
+                # In a bracket it is bound once less than with `limit`. `execute` would bind it once, and warn of Arrow.
+                return cursor.sql(f"from (\n{text}\n) limit {max_rows}", params=params).to_arrow_table()
             relation = cursor.sql(text, params=params)
             if relation is None:
                 return pa.table({})
@@ -131,6 +128,10 @@ class Database:
                 if table.failure is not None:
                     raise table.failure from None
             raise typed(stated(error, cursor, text, params), doing) from error
+        except (RecursionError, pa.ArrowException) as error:
+            raise BadQuestion(
+                doing, "an answer nested too deep, or of a type that Arrow lacks", "plain columns"
+            ) from error
         finally:
             cursor.close()
 

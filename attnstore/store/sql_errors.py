@@ -62,6 +62,9 @@ def streamed(error: OSError) -> duckdb.Error:
 
 def typed(error: duckdb.Error, doing: str) -> AttnStoreError:
     """DuckDB's error as one of ours, by the kind that it states."""
+    if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+        # Its text is a trace of addresses.
+        return BadQuestion(doing, "DuckDB failed inside on this statement", "SQL that DuckDB can run", "Open again")
     # str(error) is "Binder Error: {…}".
     body = str(error).partition("{")
     try:
@@ -79,4 +82,4 @@ def typed(error: duckdb.Error, doing: str) -> AttnStoreError:
 
 
 def _first_line(text: str) -> str:
-    return text.splitlines()[0] if text else "no message"
+    return text.partition('"stack_trace"')[0].splitlines()[0] if text else "no message"

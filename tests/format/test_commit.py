@@ -114,7 +114,8 @@ def test_a_snapshot_that_was_edited_is_damaged(tmp_path: Path) -> None:
     make_unit(tmp_path, 0)
     commit(tmp_path, "s")
     path = tmp_path / "snapshots" / "00000001.json"
-    path.write_text(path.read_text().replace('"000000"', '"000001"').replace('"sha256": "', '"sha256": "00'))
+    text = path.read_text().replace('"000000"', '"000001"')
+    path.write_text(text.replace(latest(tmp_path).segments[0].sha256, "0" * 64))
     with pytest.raises(Damaged, match="does not match its own hash"):
         latest(tmp_path)
 

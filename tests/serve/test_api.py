@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,15 @@ from starlette.testclient import TestClient
 
 import attnstore
 from attnstore.catalogue.catalogue import questions
+from attnstore.serve.access import Access
 from attnstore.serve.api import RESERVED
+from attnstore.serve.app import make_app
 from attnstore.serve.delivery import Held, wish
+from attnstore.serve.limits import Limits
+from attnstore.serve.map_forms import as_json
 from attnstore.serve.problems import Problem
-from attnstore.serve.published import Published
+from attnstore.serve.published import Published, publish, shown_model
+from attnstore.store.attention_map import AttentionMap
 from tests.serve.running import Running
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -123,6 +129,68 @@ def test_a_map_is_hidden_and_divided_as_asked(client: TestClient) -> None:
     np.testing.assert_allclose(np.sum(found["weights"], axis=1), 1, atol=1e-5)
     words = client.get("/v1/attention/s6/0/0", params={"level": "word"}).json()
     assert {"neighbours'", "barked"} <= set(words["queries"])
+
+
+def test_a_map_that_is_too_large_is_refused_in_both_forms(published: dict[str, Published]) -> None:
+    access = Access(("testserver",))
+    for limits, refused, given in (
+        (Limits(workers=1, max_bytes=500), "json", "npy"),
+        (Limits(workers=1, max_arrow_bytes=500), "npy", "json"),
+    ):
+        with TestClient(make_app(published, limits, access), raise_server_exceptions=False) as small:
+            for path in ("/v1/attention/6/0/0", "/v1/attention/3/0/0"):
+                found = told(small.get(path, params={"format": refused}), 413, "too-large")
+                assert found["expected"] == "500 bytes"
+                assert small.get(path, params={"format": given}).status_code == 200
+
+
+def test_weights_that_are_not_kept_are_null_in_a_map_and_no_limit_is_passed() -> None:
+    weights = np.array([[0.5, np.nan], [0.25, 0.75]], np.float32)
+    found = AttentionMap(weights, ("query", "key"), (0,), (1,), ("a", "b"), ("a", "b"), "encoder", "token", 0, "s0")
+    body = as_json(found, 0, 1, {"truncated": False}, 10_000)
+    assert json.loads(body)["weights"] == [[0.5, None], [0.25, 0.75]]
+    assert as_json(found, 0, 1, {"truncated": False}, len(body)) == body
+    for most in (len(body) - 1, 15):
+        with pytest.raises(Problem):
+            as_json(found, 0, 1, {"truncated": False}, most)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("/srv/models/tuned", "tuned"),
+        ("/srv/models/tuned/", "tuned"),
+        ("C:\\models\\tuned", "tuned"),
+        ("google-bert/bert-base-cased", "google-bert/bert-base-cased"),
+        ("", ""),
+    ],
+)
+def test_a_model_is_named_without_where_it_lay(name: str, shown: str) -> None:
+    assert shown_model(name) == shown
+
+
+def test_no_answer_tells_where_the_model_lay(make_store: Callable[..., Path]) -> None:
+    store = publish([("one", make_store("one.attn", model__name="/srv/secret/tuned"))])
+    other = publish([("two", make_store("two.attn", model__name="/srv/secret/other"))])
+    with TestClient(make_app({**store, **other}, Limits(workers=1), Access(("testserver",)))) as client:
+        for path in (
+            "/v1/stores",
+            f"{ENTROPY}?max_rows=1",
+            f"{ENTROPY}?max_rows=1&format=arrow",
+            "/v1/query?sql=select+1",
+            "/v1/attention/0/0/0",
+            "/v1/evidence",
+            "/v1/questions/compare/heads?store=one&other=two&max_rows=1",
+            "/v1/questions/compare/heads?store=one&other=two&max_rows=1&format=arrow",
+        ):
+            answer = client.get(path)
+            assert answer.status_code == 200, answer.text
+            said = answer.content + base64.b64decode(answer.headers.get("attnstore-cite", ""))
+            assert b"secret" not in said, path
+            if "attnstore-cite" in answer.headers:
+                cited = json.loads(base64.b64decode(answer.headers["attnstore-cite"]))
+                assert cited["model"] == "tuned"
+                assert cited.get("compared_with", {"model": "other"})["model"] == "other"
 
 
 @pytest.mark.parametrize(

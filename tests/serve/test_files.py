@@ -1,8 +1,13 @@
 """The files of a snapshot over HTTP: whole, by ranges, never changed, and nothing beside them."""
 
+import asyncio
+import contextlib
 import hashlib
 import os
 import shutil
+import socket
+import struct
+import time
 from pathlib import Path
 
 import httpx
@@ -10,6 +15,7 @@ import numpy as np
 import pytest
 import zarr
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Message
 
 from attnstore.serve.published import Published
 from tests.serve.running import Running, serving
@@ -89,6 +95,62 @@ def test_what_the_snapshot_does_not_list_is_not_there(client: TestClient, place:
     assert answer.status_code == 404
     assert answer.json()["type"] == "/problems/not-found"
     assert client.get("/files/0000000000000000/store.json").status_code == 404
+
+
+def test_a_client_that_is_gone_before_the_first_byte_leaves_nothing_open(
+    app: ASGIApp, published: dict[str, Published], table: str
+) -> None:
+    path = f"/files/{published['tiny'].key}/{table}"
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": b"",
+        "scheme": "http",
+        "http_version": "1.1",
+        "headers": [(b"host", b"testserver")],
+    }
+    sent: list[int] = []
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message["status"])
+        raise OSError("the client is gone")
+
+    def is_open() -> int:
+        place = published["tiny"].files[table].place
+        with contextlib.suppress(OSError):
+            return sum(Path(entry).resolve() == place.resolve() for entry in Path("/proc/self/fd").iterdir())
+        return 0
+
+    before = is_open()
+    for _ in range(5):
+        with contextlib.suppress(OSError):
+            asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
+    assert (sent[0], is_open()) == (200, before)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors in /proc")
+def test_clients_that_ask_for_a_file_and_close_leave_nothing_open(server: Running, place: str, table: str) -> None:
+    opened = Path(f"/proc/{server.process.pid}/fd")
+    with server.client() as client:
+        assert client.get(place + table).status_code == 200
+    time.sleep(1)
+    before = len(list(opened.iterdir()))
+    for _ in range(60):
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall(f"GET {place}{table} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    until = time.monotonic() + 20
+    while (count := len(list(opened.iterdir()))) > before and time.monotonic() < until:
+        time.sleep(0.1)
+    assert count <= before
 
 
 def test_zarr_reads_maps_over_http(server: Running, tiny_store: Path, published: dict[str, Published]) -> None:

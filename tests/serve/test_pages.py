@@ -18,9 +18,10 @@ from attnstore.job.run import ingest
 from attnstore.serve.access import Access
 from attnstore.serve.app import make_app
 from attnstore.serve.limits import Limits
+from attnstore.serve.pages import asked
 from attnstore.serve.pages.dependencies import RELATIONS, offset_words, plain
 from attnstore.serve.pages.questions_page import GROUPS, OWN
-from attnstore.serve.pages.render import style_hash
+from attnstore.serve.pages.render import coded, style_hash
 from attnstore.serve.published import publish
 from attnstore.store.store import open as open_store
 from tests.conftest import SENTENCES, arrays_recipe, random_maps, write_arrays
@@ -64,6 +65,24 @@ def two_kinds(folder: Path) -> Path:
     return folder / "corpus.jsonl"
 
 
+def mixed(folder: Path) -> Path:
+    """A corpus of nouns below adpositions, whose governors no offset finds well, so that heads may do better."""
+    corpus = write_arrays(folder, [text for text in SENTENCES if text.count(" ") > 2])
+    rng = np.random.default_rng(5)
+    lines = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        words, places = line["words"], list(rng.permutation(len(line["words"])))
+        for at, word in enumerate(words):
+            word["governor"], word["deprel"] = int(places[0]), "nsubj"
+            if at == places[0]:
+                word["governor"], word["deprel"] = None, "root"
+        noun, adposition = words[int(places[1])], words[int(places[2])]
+        noun["deprel"] = "obl"
+        adposition |= {"governor": int(places[1]), "deprel": "case", "upos": "ADP"}
+    corpus.write_text("\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
+    return corpus
+
+
 @pytest.fixture(scope="module")
 def stores(tiny_store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Stores by name: ordinary, hostile, without words, of three kinds, facts alone."""
@@ -83,6 +102,7 @@ def stores(tiny_store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     made["bare"] = arrays_recipe(bare, title="without words", words__source="none")
     made["kinds"] = arrays_recipe(two_kinds(folder / "kinds"), title="three kinds", words__source="none")
     made["facts"] = arrays_recipe(write_arrays(folder / "facts"), title="facts alone", keep__maps="none")
+    made["mixed"] = arrays_recipe(mixed(folder / "mixed"), title="mixed governors")
     for name, recipe in made.items():
         ingest(recipe, folder / f"{name}.attn").close()
     return {"tiny": tiny_store, **{name: folder / f"{name}.attn" for name in made}}
@@ -237,6 +257,86 @@ def test_a_relation_can_be_seen_for_any_head_and_direction(client: TestClient, t
     assert "Where it fails" not in page.text
     assert site(client, "/stores/tiny/relations/dep?direction=sideways", 400)
     assert site(client, "/stores/tiny/relations/nothing", 404)
+
+
+def test_the_fixed_offset_is_said_as_the_asked_word_sees_it(client: TestClient, tiny_store: Path) -> None:
+    with open_store(tiny_store) as store:
+        best = next(iter(store.ask("relations/best", relation="dep")))
+    assert best["offset"] == -1  # every governor is the word before its dependent
+    for direction, words in (("dep_to_head", "previous"), ("head_to_dep", "next"), ("head_row", "next")):
+        page = site(client, f"/stores/tiny/relations/dep?direction={direction}")
+        assert f"Always guessing the {words} word reaches" in page.text
+
+
+def test_tables_of_relations_say_the_fixed_offset_as_the_asked_word_sees_it(
+    client: TestClient, stores: dict[str, Path]
+) -> None:
+    with open_store(stores["mixed"]) as store:
+        rows = [row for row in store.ask("relations/best") if row["relation"] != "all"]
+    seen = [row["offset"] if row["direction"] == "dep_to_head" else -row["offset"] for row in rows]
+    assert seen != [row["offset"] for row in rows]
+    page = site(client, "/stores/mixed/relations")
+    titles = [found["title"] for tag, found in page.elements if tag == "td" and "title" in found]
+    assert titles == [f"Always guessing {offset_words(one)}" for one in seen]
+    assert all(f"{one:+d}" in page.text for one in seen)
+
+
+def test_a_head_lists_the_relations_that_it_knows_better_than_the_fixed_offset(
+    client: TestClient, stores: dict[str, Path]
+) -> None:
+    with open_store(stores["mixed"]) as store:
+        base = {row["relation"]: row["baseline"] for row in store.ask("relations/best")}
+        scores = [row for row in store.ask("relations/accuracy") if row["direction"] != "head_row"]
+    listed = set()
+    for layer, head in ((layer, head) for layer in range(2) for head in range(3)):
+        own = [row for row in scores if (row["layer"], row["head"]) == (layer, head) and row["relation"] != "all"]
+        better = {row["relation"] for row in own if row["accuracy"] > base.get(row["relation"], 1)}
+        page = site(client, f"/stores/mixed/heads/{layer}/{head}")
+        prefix, end = "/stores/mixed/relations/", f"?layer={layer}&head={head}&"
+        assert {
+            link[len(prefix) :].partition("?")[0] for link in page.links if end in link and prefix in link
+        } == better
+        assert ("knows none better than the fixed offset" in page.text) == (not better)
+        listed |= better
+    assert listed
+    assert "knows none better than the fixed offset" in site(client, "/stores/tiny/heads/0/0").text
+
+
+def test_what_is_derived_is_said_in_a_sentence_of_its_own(client: TestClient) -> None:
+    pages = [site(client, f"/stores/mixed/relations/pobj?layer={layer}&head=0").text for layer in (0, 1)]
+    assert all("This relation is not annotated" in text for text in pages)
+    assert any("%. This relation" in text for text in pages)
+
+
+def test_grids_of_syntax_are_named_in_plain_words(client: TestClient) -> None:
+    page = site(client, "/stores/mixed/relations/nsubj?direction=dep_to_head")
+    assert "accuracy, dependent → governor, subject" in page.text
+
+
+def test_a_page_of_a_head_that_waits_looks_again_by_itself(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asked, "PATIENCE", 0.0)
+    page = site(client, "/stores/kinds/heads/1/2?kind=decoder")
+    again = [found["data-again"] for _, found in page.elements if "data-again" in found]
+    assert again == ["/stores/kinds/heads/1/2?kind=decoder"]
+    assert again[0] in page.links
+    monkeypatch.undo()
+    assert not any("data-again" in found for _, found in site(client, again[0]).elements)
+
+
+def test_grids_that_a_store_lacks_stand_last_and_cannot_be_chosen(client: TestClient) -> None:
+    page = site(client, "/stores/bare")
+    options = [("disabled" in found, str(found["value"])) for tag, found in page.elements if tag == "option"]
+    assert (True, "relations/accuracy") in options
+    assert (False, "heads/entropy") in options
+    assert options == sorted(options, key=lambda one: one[0])
+    assert "heads/entropy" in page.text
+
+
+def test_names_in_the_help_of_questions_are_code(client: TestClient) -> None:
+    page = site(client, "/stores/tiny/questions/relations/accuracy")
+    assert "`" not in page.text
+    assert page.texts[page.texts.index("dep_to_head") + 1].startswith(": of all other words")
+    assert coded("`<b>` & <i>") == "<code>&lt;b&gt;</code> &amp; &lt;i&gt;"
 
 
 def test_a_store_without_words_says_so_instead_of_failing(client: TestClient) -> None:

@@ -81,6 +81,7 @@ def stores(tiny_store: Path, other_store: Path, tmp_path_factory: pytest.TempPat
         "bare": arrays_recipe(corpus, keep__maps="none"),
         "some": arrays_recipe(corpus, keep__layers=[1]),
         "hostile": arrays_recipe(hostile(folder / "hostile"), title=HOSTILE),
+        "lean": arrays_recipe(corpus, keep__facts="none"),
         "two": arrays_recipe(two_texts(folder / "two"), words__source="none"),
         "many": arrays_recipe(write_arrays(folder / "many", [f"word{number} fell" for number in range(120)])),
     }
@@ -225,9 +226,9 @@ def test_a_word_in_focus_stays_so_at_the_other_level_and_for_other_heads(client:
     found = page(client, "/stores/tiny/examples/1?layer=1&head=0&level=word&word=6")
     tokens = [link for link in found.links if "level" not in link and "word=t" in link and "view" not in link]
     other = page(client, tokens[0])
-    assert "how much gard attends" in other.text  # its first piece
+    assert "how much “gard” attends" in other.text  # its first piece
     back = [link for link in other.links if "level=word" in link]
-    assert "how much gardener attends" in page(client, back[0]).text
+    assert "how much “gardener” attends" in page(client, back[0]).text
     assert any("layer=0&head=2&level=word&word=t" in link for link in found.links)
 
 
@@ -304,7 +305,7 @@ def test_a_map_between_two_texts_has_a_focus_on_either_side(client: TestClient, 
         weights = store.attention("t", kind="cross", layer=1, head=2).to_numpy()
     assert lines_of(text).keys() == {(i, j) for i, j in np.argwhere(weights >= 0.005).tolist()}
     query = page(client, "/stores/two/examples/t?kind=cross&layer=1&head=2&word=t1")
-    assert "how much regnete attends" in query.text
+    assert "how much “regnete” attends" in query.text
     assert "Is attended by" not in query.text
     key = page(client, "/stores/two/examples/t?kind=cross&layer=1&head=2&word=t1&side=key")
     assert "Is attended by" in key.text
@@ -363,6 +364,19 @@ def test_two_stores_stand_side_by_side_with_grids_of_each_and_of_the_difference(
     assert "/stores/other/heads/1/2" in found.links
 
 
+def test_a_difference_is_painted_as_far_below_zero_as_above(client: TestClient) -> None:
+    text = raw(client, "/compare?a=tiny&b=other&question=compare/heads&metric=entropy")
+    rows = client.get("/v1/questions/compare/heads?store=tiny&other=other&metric=entropy").json()["rows"]
+    drawing = text.partition('aria-label="difference, b - a: ')[2].partition("</svg>")[0]
+    low, middle, high = map(float, re.findall(r">(-?[\d.e-]+)</text>", drawing)[-3:])
+    assert (low, middle) == (-high, 0)
+    assert high == pytest.approx(max(abs(row[5]) for row in rows), rel=1e-2)
+    for layer, head, difference in ((row[0], row[1], row[5]) for row in rows):
+        cell = drawing.partition(f">layer {layer}, head {head}: ")[2]
+        red, _, blue = (int(part, 16) for part in re.findall(r'fill="#(..)(..)(..)"', cell)[0])
+        assert (blue > red) == (difference > 0)
+
+
 def test_every_question_about_two_stores_can_be_chosen(client: TestClient) -> None:
     found = page(client, "/compare?a=tiny&b=other")
     names = [attrs["value"] for tag, attrs in found.elements if tag == "option" and "/" in str(attrs.get("value"))]
@@ -400,7 +414,7 @@ def test_the_tables_stand_beside_the_statement(client: TestClient, tiny: Store) 
     assert "governor" in text
 
 
-@pytest.mark.parametrize("store", ["tiny", "two", "bare", "top", "hostile"])
+@pytest.mark.parametrize("store", ["tiny", "two", "bare", "lean", "top", "hostile"])
 def test_the_statements_to_begin_with_all_work_where_they_are_offered(client: TestClient, store: str) -> None:
     found = page(client, f"/stores/{store}/sql")
     offered = [link for link in found.links if link.startswith(f"/stores/{store}/sql?sql=")]

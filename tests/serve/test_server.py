@@ -1,5 +1,6 @@
 """The server as a process: how it starts and ends, and clients that are slow, gone, or speak no HTTP."""
 
+import contextlib
 import json
 import re
 import signal
@@ -11,7 +12,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
+from attnstore.serve.connection import connections
 from tests.serve.running import WAIT, Running, gone, serving, started
 
 pytestmark = pytest.mark.slow
@@ -104,15 +109,22 @@ def test_workers_end_with_a_server_that_is_killed(tiny_store: Path) -> None:
         assert gone(workers)
 
 
-@pytest.mark.parametrize("case", ["port", "names", "store", "public", "token", "limit", "host"])
+@pytest.mark.parametrize(
+    "case", ["port", "names", "store", "public", "token", "no-token", "bytes", "limit", "nan", "queue", "host"]
+)
 def test_what_cannot_be_served_ends_in_one_line(case: str, tiny_store: Path, tmp_path: Path, server: Running) -> None:
     (tmp_path / "empty").write_text("")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\xff")
     words, said = {
         "port": ([tiny_store, "--port", str(server.port)], f"port {server.port}: Address already in use"),
         "names": ([tiny_store, f"Tiny={tiny_store}"], "two stores named tiny"),
         "store": ([tmp_path], "store.json"),
         "public": ([tiny_store, "--public", "--token-file", __file__], "--public and a token"),
         "token": ([tiny_store, "--token-file", str(tmp_path / "empty")], "no token"),
+        "no-token": ([tiny_store, "--token-file", tmp_path / "none"], "No such file"),
+        "bytes": ([tiny_store, "--token-file", tmp_path / "bytes"], "cannot be read as text"),
+        "nan": ([tiny_store, "--time-limit", "nan"], "time_limit=nan"),
+        "queue": ([tiny_store, "--queue", "-5"], "queue=-5"),
         "limit": ([tiny_store, "--time-limit", "0"], "time_limit=0"),
         "host": ([tiny_store, "--host", "192.0.2.1"], "listening at 192.0.2.1"),
     }[case]
@@ -227,6 +239,32 @@ def test_requests_one_behind_the_other_are_answered_in_order(server: Running) ->
         connection.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % paths[-1])
         found = re.findall(rb"HTTP/1.1 (\d+) ", rest(connection))
         assert found == [b"200", b"200", b"404", b"200"]
+
+
+def test_more_connections_than_there_may_be_are_told_to_come_again() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse("fine")(scope, receive, send)
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    config = uvicorn.Config(app, http=connections(30, 3), log_config=None, lifespan="off")
+    service = uvicorn.Server(config)
+    thread = threading.Thread(target=service.run, args=([listener],))
+    thread.start()
+    try:
+        until(lambda: service.started)
+        with contextlib.ExitStack() as stack:
+            for _ in range(2):
+                client = stack.enter_context(httpx.Client())
+                assert client.get(url).text == "fine"
+            answer = httpx.get(url)
+            assert (answer.status_code, answer.json()["type"]) == (503, "/problems/busy")
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert (answer.headers["retry-after"], answer.headers["connection"]) == ("5", "close")
+        until(lambda: httpx.get(url).status_code == 200)
+    finally:
+        service.should_exit = True
+        thread.join(WAIT)
 
 
 def test_an_upgrade_is_not_followed(server: Running) -> None:

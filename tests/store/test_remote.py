@@ -1,10 +1,15 @@
 """Tests of stores behind an address, on a real server: the answers of the folder, and what is fetched for them."""
 
 import io
+import json
 import os
+import shutil
 import socket
 from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -16,7 +21,7 @@ import httpx
 from obstore.store import HTTPStore
 
 from attnstore.errors import BadInput, Damaged, MissingExtra, NotAStore, NotFound
-from attnstore.format.address import is_address
+from attnstore.format.address import ABOUT_BYTES, is_address
 from attnstore.format.arrays import read_cells
 from attnstore.format.cache import Cache
 from attnstore.format.manifest import File
@@ -31,6 +36,7 @@ from tests.cli.running import good, invoke, rows
 from tests.conftest import SENTENCES, arrays_recipe, write_arrays
 from tests.serve.running import Running, serving
 from tests.store.proxy import Proxy, counted
+from tests.test_bad_stores import hash_spoilt
 
 pytestmark = pytest.mark.slow
 
@@ -314,6 +320,65 @@ def test_a_server_that_stops_in_the_middle_gives_an_error_with_a_type(server: Ru
             store.attention(1, layer=1, head=0)
         with pytest.raises(NotFound, match=r"reading http://.*parquet: Error performing GET"):
             store.ask("relations/best", min_count=1)
+
+
+def test_a_strangers_server_makes_no_file_outside_the_cache(tiny_store: Path, tmp_path: Path, cache: Path) -> None:
+    """A server of nothing but files, with a hash that is the path of a file elsewhere."""
+    bait = tmp_path / "made" / "here"
+    store = Path(shutil.copytree(tiny_store, tmp_path / "www/files/00000000"))
+    hash_spoilt(store, str(bait))
+    own = json.loads((store / "snapshots/00000001.json").read_text())["content_hash"]
+    about = {"name": "s", "snapshot": 1, "content_hash": own, "files": "files/00000000/"}
+    (tmp_path / "www/v1/stores").mkdir(parents=True)
+    (tmp_path / "www/v1/stores/s").write_text(json.dumps(about))
+    (tmp_path / "www/v1/stores/long").write_text(json.dumps(about) + " " * ABOUT_BYTES)
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "www")) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_address[1]}/stores"
+        with open_store(f"{address}/s") as opened, pytest.raises(Damaged, match="hexadecimal digits"):
+            opened.sql("from examples")
+        with pytest.raises(NotAStore, match=f"an answer of .* bytes; expected {ABOUT_BYTES} at most"):
+            open_store(f"{address}/long")
+        server.shutdown()
+        thread.join()
+    assert not bait.parent.exists()
+    assert kept(cache) == []
+
+
+def test_a_redirect_does_not_take_the_token_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATTNSTORE_TOKEN", TOKEN)
+    seen: list[tuple[int, str | None]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append((self.server.server_address[1], self.headers.get("authorization")))
+            self.send_response(302 if self.server is first else 404)
+            self.send_header("location", f"http://127.0.0.1:{second.server_address[1]}/")
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with (
+        ThreadingHTTPServer(("127.0.0.1", 0), Handler) as first,
+        ThreadingHTTPServer(("127.0.0.1", 0), Handler) as second,
+    ):
+        threads = [Thread(target=one.serve_forever, kwargs={"poll_interval": 0.02}) for one in (first, second)]
+        for thread in threads:
+            thread.start()
+        with pytest.raises(NotAStore):
+            open_store(f"http://127.0.0.1:{first.server_address[1]}/stores/tiny")
+        for one, thread in zip((first, second), threads, strict=True):
+            one.shutdown()
+            thread.join()
+    assert seen == [(first.server_address[1], f"Bearer {TOKEN}"), (second.server_address[1], None)]
 
 
 def test_a_token_is_asked_for_and_sent(tiny_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,11 +100,11 @@ def plane(rows: list[dict[str, Any]], store: Published, kind: str | None) -> Mar
         said = escape(f"layer {layer}, head {head}: {row['label']}")
         name = ""
         # A name is left out where it would lie upon another, or upon a point.
-        is_free = all(abs(x - a) > 36 or abs(y - b) > 12 for a, b in named)
-        is_free = is_free and not any(0 < a - x < 42 and abs(y - b) < 11 for a, b in points)
+        is_free = all(abs(x - a) > 46 or abs(y - b) > 12 for a, b in named)
+        is_free = is_free and not any(0 < a - x < 52 and abs(y - b) < 11 for a, b in points)
         if len(known) <= MOST_NAMES and is_free:
             named.append((x, y))
-            name = f'<text class="name" x="{x + 9:.1f}" y="{y + 4:.1f}">{layer}-{head}</text>'
+            name = f'<text class="name" x="{x + 9:.1f}" y="{y + 4:.1f}">L{layer} H{head}</text>'
         parts.append(
             f'<a href="{escape(link("/stores", store.name, "heads", layer, head, kind=kind))}" aria-label="{said}">'
             f"<title>{said}</title>{_mark(layer, len(layers), x, y)}{name}</a>"

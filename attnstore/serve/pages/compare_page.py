@@ -150,7 +150,7 @@ def _sides(result: Result, a: Published, b: Published) -> list[Grid]:
         paint(replace(found[column], ends=(both.low, both.high)), f"{name}, {store.name}", _heads(store), small=True)
         for column, name, store in (("value_a", "a", a), ("value_b", "b", b))
     ]
-    return [*sides, paint(found["difference"], "difference, b - a", _heads(b), small=True)]
+    return [*sides, paint(found["difference"], "difference, b - a", _heads(b), small=True, diverging=True)]
 
 
 def _columns(value: str) -> dict[str, str]:

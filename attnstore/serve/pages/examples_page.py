@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
 
 from attnstore.serve.api import service_of
 from attnstore.serve.pages import sentence
@@ -190,7 +191,7 @@ async def example(
         "readable": running(tokens, words, place),
     }
     if answer is not None:
-        values |= _seen(answer[0], tokens, words, place, shown, word, side)
+        values |= await run_in_threadpool(_seen, answer[0], tokens, words, place, shown, word, side)
     return render(request, "example.html", store=own, **values)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from attnstore.serve.pages.render import drawn
 from attnstore.show.cell import number, visible
-from attnstore.show.colour import ANCHORS, Scale, rgb, scale, series, web
+from attnstore.show.colour import ANCHORS, Scale, rgb, scale, series
 from attnstore.show.markup import Markup, escape
 from attnstore.store.figures.panels import Heat
 
@@ -20,6 +20,11 @@ MOST_CELLS = 20_000
 _LEFT, _TOP = 36, 24
 
 Address = Callable[[int, int], str]
+Tint = Callable[[float], tuple[int, int, int]]
+"""From a share (0-1) of the scale to red, green, blue (0-255)."""
+
+LESS, NEITHER, MORE = (0xB3, 0x58, 0x06), (0xF2, 0xF0, 0xEE), (0x2F, 0x5D, 0xA8)
+"""The ends and the middle of the scale of differences: orange and blue, which colour-blind readers tell apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +39,25 @@ class Grid:
 
 
 def paint(
-    panel: Heat, title: str, address: Address, best: tuple[int, int] | None = None, *, small: bool = False
+    panel: Heat,
+    title: str,
+    address: Address,
+    best: tuple[int, int] | None = None,
+    *,
+    small: bool = False,
+    diverging: bool = False,
 ) -> Grid:
     """Values [layer, head] as coloured cells, each a link to what `address` names; `best` gets a ring.
 
-    `small` is for one of several side by side, without numbers in the cells.
+    `small` is for one of several side by side, without numbers in the cells. `diverging` is for differences: two
+    colours that grow stronger as far below 0 as above, nothing at 0.
     """
     layers, heads = panel.values.shape
     scope = Scale(*panel.ends) if panel.ends else scale(panel.values)
+    if diverging:
+        far = max(abs(scope.low), abs(scope.high)) or 1.0  # all equal: 0 is still in the middle
+        scope = Scale(-far, far)
+    tint = _two_hues if diverging else rgb
     wide, high = (27, 22) if small or heads > WIDE else (46, 30)
     parts = [_name(_LEFT + heads * wide / 2, 9, "head", "middle")]
     step = 1 if wide > 20 else 2
@@ -50,7 +66,8 @@ def paint(
         parts.append(_name(_LEFT - 7, _TOP + 4 + (layer + 0.5) * high + 4, str(layer), "end"))
         for head in range(heads):
             x, y = _LEFT + head * wide, _TOP + 4 + layer * high
-            parts.append(_cell(panel, scope, layer, head, (x, y, wide - 2, high - 2), address(layer, head)))
+            box = (x, y, wide - 2, high - 2)
+            parts.append(_cell(panel, scope, tint, layer, head, box, address(layer, head)))
     if best is not None:
         x, y = _LEFT + best[1] * wide, _TOP + 4 + best[0] * high
         parts.append(f'<rect class="grid-best" x="{x - 2}" y="{y - 2}" width="{wide + 2}" height="{high + 2}" rx="4"/>')
@@ -60,7 +77,7 @@ def paint(
         'text-anchor="middle">layer</text>'
     )
     bottom = _TOP + 4 + layers * high + 12
-    legend, right = _kinds(panel.kinds, bottom) if panel.kinds else _scale(scope, panel.unit, bottom)
+    legend, right = _kinds(panel.kinds, bottom) if panel.kinds else _scale(scope, tint, panel.unit, bottom)
     full = max(_LEFT + heads * wide + 4, right)
     label = escape(f"{title}: {layers} layers x {heads} heads. {_said(panel)}")
     body = "\n".join([*parts, *legend])
@@ -73,7 +90,13 @@ def paint(
 
 
 def _cell(
-    panel: Heat, scope: Scale, layer: int, head: int, box: tuple[float, float, float, float], address: str
+    panel: Heat,
+    scope: Scale,
+    tint: Tint,
+    layer: int,
+    head: int,
+    box: tuple[float, float, float, float],
+    address: str,
 ) -> str:
     """One cell: a link, its colour, its place and value on hover, and its number where there is room."""
     value = float(panel.values[layer, head])
@@ -85,7 +108,8 @@ def _cell(
         fill = series(int(value), len(panel.kinds))
         colour, paint = _parts(fill), f'fill="{fill}"'
     else:
-        colour, paint = rgb(scope.share(value)), f'fill="{web(scope.share(value))}"'
+        colour = tint(scope.share(value))
+        paint = f'fill="{_web(colour)}"'
     ground = "on-dark" if _luminance(colour) < 0.18 else "on-light"
     inside = ""
     if wide > 40 and not panel.kinds and not math.isnan(value):
@@ -97,15 +121,16 @@ def _cell(
     )
 
 
-def _scale(scope: Scale, unit: str, top: float) -> tuple[list[str], float]:
+def _scale(scope: Scale, tint: Tint, unit: str, top: float) -> tuple[list[str], float]:
     """The scale from its lowest to its highest value, with three numbers, and where it ends."""
     if math.isnan(scope.low):
         return [_name(_LEFT, top + 12, "no values")], _LEFT + 80
     wide = 16
     count = len(ANCHORS)
+    fills = [_web(tint(index / (count - 1))) for index in range(count)]
     parts = [
-        f'<rect x="{_LEFT + index * wide}" y="{top}" width="{wide}" height="10" fill="{web(index / (count - 1))}"/>'
-        for index in range(count)
+        f'<rect x="{_LEFT + index * wide}" y="{top}" width="{wide}" height="10" fill="{fill}"/>'
+        for index, fill in enumerate(fills)
     ]
     middle = scope.low / 2 + scope.high / 2
     for place, value, anchor in ((0.0, scope.low, "start"), (0.5, middle, "middle"), (1.0, scope.high, "end")):
@@ -154,6 +179,17 @@ def _short(value: float, scope: Scale) -> str:
 
 def _name(x: float, y: float, words: str, anchor: str = "start") -> str:
     return f'<text class="grid-name" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+def _two_hues(share: float) -> tuple[int, int, int]:
+    """The colour of a difference: neutral at 0.5, which is 0, and stronger towards either end."""
+    end, far = (MORE, 2 * share - 1) if share > 0.5 else (LESS, 1 - 2 * share)
+    red, green, blue = (round(a + (b - a) * far) for a, b in zip(NEITHER, end, strict=True))
+    return red, green, blue
+
+
+def _web(colour: tuple[int, int, int]) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*colour)
 
 
 def _parts(colour: str) -> tuple[int, int, int]:

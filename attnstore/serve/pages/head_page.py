@@ -13,7 +13,7 @@ from attnstore.serve.api import service_of
 from attnstore.serve.pages.asked import Asked, ask, kind_of, kind_params, those_soon
 from attnstore.serve.pages.evidence import sentences
 from attnstore.serve.pages.relation_rows import RARE, Row, rows_of
-from attnstore.serve.pages.render import drawn, render
+from attnstore.serve.pages.render import drawn, link, render
 from attnstore.serve.problems import Problem
 from attnstore.serve.published import Published
 from attnstore.serve.service import Service, table_of
@@ -87,6 +87,9 @@ async def head_page(request: Request, store: str, layer: int, head: int, kind: s
         (name, questions()[name].help.splitlines()[0], _numbers(name, answers[name], layer, head)) for name in NUMBERS
     ]
     known, lacking = _relations(answers["best"], answers["accuracy"])
+    clearest = _clearest(known)
+    are_late = answers["best"] is None or answers["accuracy"] is None
+    is_late = are_late or any(answers[name] is None for name in NUMBERS)
     return render(
         request,
         "head.html",
@@ -99,12 +102,16 @@ async def head_page(request: Request, store: str, layer: int, head: int, kind: s
         groups=[(name, words, numbers) for name, words, numbers in groups if numbers],
         late=[name for name in NUMBERS if answers[name] is None],
         absent=[name for name in NUMBERS if (one := answers[name]) is not None and one.problem],
+        again=link("/stores", found.name, "heads", layer, head, **params) if is_late else None,
         relations=known,
+        are_late=are_late,
+        is_counted=bool(answers["accuracy"] and answers["accuracy"].rows),
+        clearest=clearest,
         marks=[row for row in rows_of(answers["best"].rows) if (row.layer, row.head) == (layer, head)]
         if answers["best"]
         else [],
         problem=lacking,
-        evidence=await _evidence(service, found, known[0], params) if known else [],
+        evidence=await _evidence(service, found, clearest, params) if clearest else [],
         examples=[] if known else await _examples(service, found),
     )
 
@@ -145,7 +152,7 @@ def _strip(values: Sequence[float], own: float) -> markupsafe.Markup:
 
 
 def _relations(best: Asked | None, accuracy: Asked | None) -> tuple[list[Row], dict[str, Any] | None]:
-    """What the head knows best: each relation in its better direction, by the gain over a fixed offset."""
+    """What the head knows better than a fixed offset, in the better direction, the surest gains first."""
     if best is None or accuracy is None:
         return [], None
     if best.problem or accuracy.problem:
@@ -159,9 +166,15 @@ def _relations(best: Asked | None, accuracy: Asked | None) -> tuple[list[Row], d
         one = Row(**{**row_of(row), "baseline": base.baseline, "offset": base.offset})
         if one.relation not in found or one.accuracy > found[one.relation].accuracy:
             found[one.relation] = one
-    known = [one for one in found.values() if one.accuracy > 0]
+    known = [one for one in found.values() if one.gain > 0]
     # Of a few words, a large gain says little.
     return sorted(known, key=lambda one: (-one.gain * min(one.n, RARE), one.relation))[:LISTED], None
+
+
+def _clearest(known: Sequence[Row]) -> Row | None:
+    """The relation that sentences show best: the one most often right, rare ones left out where others are not."""
+    enough = min(RARE, max((one.n for one in known), default=0))
+    return max((one for one in known if one.n >= enough), key=lambda one: one.accuracy, default=None)
 
 
 def row_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,7 +185,7 @@ def row_of(row: Mapping[str, Any]) -> dict[str, Any]:
 async def _evidence(
     service: Service, store: Published, row: Row, params: Mapping[str, object]
 ) -> list[tuple[bool, Any]]:
-    """A few sentences of the relation that the head knows best: right ones, and a wrong one."""
+    """A few sentences of one relation of the head: right ones, and wrong ones."""
     place = {"relation": row.relation, "layer": row.layer, "head": row.head, "direction": row.direction, **params}
     found = []
     for correct, limit in ((True, 4), (False, 2)):

@@ -43,6 +43,7 @@ async def login(request: Request) -> Response:
 
 def _inside(to: str) -> str:
     """An address of this service; the first page for any other."""
-    if not to.startswith("/") or to.startswith("//") or "\\" in to:
+    # Browsers read \\ as / and leave out tabs and line ends, so that //another.site can be hidden by them.
+    if not to.startswith("/") or to.startswith("//") or "\\" in to or not to.isprintable():
         return "/"
     return to

@@ -12,6 +12,7 @@ from attnstore.catalogue.paint import Picture
 from attnstore.catalogue.question import Question
 from attnstore.errors import AttnStoreError
 from attnstore.serve.pages.asked import Asked, absent_of_questions, ask
+from attnstore.serve.pages.dependencies import DIRECTIONS, plain
 from attnstore.serve.pages.grid import MOST_CELLS, Address, Grid, paint
 from attnstore.serve.pages.render import link
 from attnstore.serve.problems import Problem, problem
@@ -53,17 +54,18 @@ def grid_questions() -> dict[str, tuple[Question, Picture]]:
     return found
 
 
-async def choices(service: Service, store: Published) -> list[tuple[str, list[tuple[str, str]]]]:
-    """What a grid may show, by group; a question that lacks something says so."""
+async def choices(service: Service, store: Published) -> list[tuple[str, bool, list[tuple[str, str]]]]:
+    """What a grid may show: title of the group, whether the store can answer, and options. What it cannot is last."""
     lacking = await absent_of_questions(service, store)
     groups: dict[str, list[tuple[str, str]]] = {}
+    absent: list[tuple[str, str]] = []
     for name, (question, picture) in grid_questions().items():
-        short = question.name.partition("/")[2].replace("_", " ")
         n_grids = sum(one.kind == "grid" for one in question.pictures)
-        words = f"{short}: {picture.columns['value'].replace('_', ' ')}" if n_grids > 1 else short
-        more = " (not in this store)" if lacking[question.name] else ""
-        groups.setdefault(question.name.partition("/")[0], []).append((name, words + more))
-    return list(groups.items())
+        words = f"{question.name}: {picture.columns['value'].replace('_', ' ')}" if n_grids > 1 else question.name
+        group = groups.setdefault(question.name.partition("/")[0], [])
+        (absent if lacking[question.name] else group).append((name, words))
+    found = [(group, True, options) for group, options in groups.items() if options]
+    return found + ([("not in this store", False, absent)] if absent else [])
 
 
 async def painted(service: Service, store: Published, name: str | None, kind: str | None) -> Painted:
@@ -101,8 +103,15 @@ def grids_of(result: Result, picture: Picture, address: Address, best: tuple[int
     found = [panel for panel in panels(result, picture) if isinstance(panel, Heat)]
     found = [panel for panel in found if panel.values.size and panel.values.size <= MOST_CELLS]
     value = picture.columns["value"].replace("_", " ")
-    titles = [panel.title.partition(": ")[2].replace("_", " ") for panel in found]
+    is_syntax = result.question is not None and result.question.name.startswith("relations/")
+    titles = [_plain_title(panel.title.partition(": ")[2], is_syntax) for panel in found]
     # Where parts have names, a column called value says nothing.
     named = [title if value in (title, "value") else f"{value}, {title}" for title in titles]
     is_small = len(found) > 1
     return [paint(panel, title, address, best, small=is_small) for panel, title in zip(found, named, strict=True)]
+
+
+def _plain_title(title: str, is_syntax: bool) -> str:
+    """The title of a panel in words: directions and, in questions about syntax, relations are said plainly."""
+    parts = [DIRECTIONS.get(part) or (plain(part) if is_syntax else part) for part in title.split(", ")]
+    return ", ".join(part.replace("_", " ") for part in parts)

@@ -13,7 +13,10 @@ RARE = 30
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How well one head knows one relation in one direction, and how well a fixed offset does. Shares are 0-1."""
+    """How well one head knows one relation in one direction, and how well a fixed offset does. Shares are 0-1.
+
+    `offset` is that of relations/baselines: in words, from the dependent to the governor, whatever the direction.
+    """
 
     relation: str
     n: int
@@ -51,9 +54,14 @@ class Row:
         return ASKED[self.direction]
 
     @property
+    def guessed(self) -> int:
+        """The fixed offset as seen from the word that is asked: where the governor is asked, its sign is turned."""
+        return self.offset if self.direction == "dep_to_head" else -self.offset
+
+    @property
     def offset_words(self) -> str:
-        """What the fixed offset always guesses."""
-        return offset_words(self.offset)
+        """What the fixed offset always guesses, seen from the word that is asked."""
+        return offset_words(self.guessed)
 
 
 FIELDS = ("relation", "n", "layer", "head", "direction", "accuracy", "baseline", "offset", "derived")

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -20,6 +21,8 @@ from attnstore.show.markup import Markup
 HERE = Path(__file__).parent
 LONGEST = 2048
 """Characters of one value that a page shows."""
+
+QUOTED = re.compile("`([^`]+)`")
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(HERE / "templates"),
@@ -45,6 +48,11 @@ def percent(share: float | None) -> str:
     return f"{number:.1f} %" if is_near_end else f"{number:.0f} %"
 
 
+def coded(text: str) -> markupsafe.Markup:
+    """The text of a question, escaped, with what stands between backquotes as code."""
+    return markupsafe.Markup(QUOTED.sub(r"<code>\1</code>", str(markupsafe.escape(text))))
+
+
 def counted(number: float) -> str:
     """A count with thousands set apart."""
     return f"{number:,.0f}"
@@ -66,7 +74,7 @@ def drawn(finished: Markup) -> markupsafe.Markup:
     return markupsafe.Markup(finished)
 
 
-TEMPLATES.filters |= {"written": written, "cut": cut, "percent": percent, "counted": counted}
+TEMPLATES.filters |= {"written": written, "cut": cut, "percent": percent, "counted": counted, "coded": coded}
 TEMPLATES.globals["link"] = link
 
 

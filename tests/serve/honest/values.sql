@@ -69,7 +69,7 @@ select 5 & 3, 5 | 3, xor(5, 3), ~5, 1 << 3, bit_count(7), '101'::bit
 -- statistics
 select round(stddev(word), 3), round(var_pop(word), 3), round(skewness(word), 3), round(kurtosis(word), 3), round(entropy(word), 3), mode(word), mad(word) from words
 -- quantiles
-select median(word), quantile_cont(word, 0.9), quantile_disc(word, [0.25, 0.75]), approx_quantile(word, 0.5) is not null, reservoir_quantile(word, 0.5) is not null from words
+select median(word), quantile_cont(word, 0.9), quantile_disc(word, [0.25, 0.75]), approx_quantile(word, 0.5) is not null from words
 -- correlations
 select round(corr(a, b), 3), round(covar_pop(a, b), 3), round(regr_slope(b, a), 3), round(regr_r2(b, a), 3) from (values (1, 2), (2, 4), (3, 7)) t(a, b)
 -- aggregates with an order

@@ -156,3 +156,13 @@ select list_transform([1], lambda x: getvariable('x'))
 from $1
 -- refused: a placeholder for a name
 from identifier('words')
+-- refused: an aggregate that is not in the list, told by its name
+select list_aggregate([9223372036854775807, 9223372036854775807], 'sum_no_overflow')
+-- refused: the same as a method of a list
+select [9223372036854775807].list_aggr('sum_no_overflow')
+-- refused: the same as a method of a column
+select form.array_aggregate('reservoir_quantile', 0.5, 2147483647) from words
+-- refused: an aggregate whose name comes later
+select list_aggregate([1], lower('SUM'))
+-- refused: a sample so large that DuckDB ends
+select reservoir_quantile(n_words, 0.5, 2147483647) from examples
