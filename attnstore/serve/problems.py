@@ -96,7 +96,7 @@ def problem(error: BaseException, places: Iterable[tuple[str, str]] = ()) -> Pro
     """The problem that an error is; `places` are folders and the names that they go by outside."""
     if isinstance(error, Problem):
         return error
-    cause = error.__cause__
+    cause = error.__cause__ or error
     if isinstance(cause, duckdb.InterruptException):
         return Problem("timeout", "the statement ran into the time limit", "", "Ask for less, or of fewer examples")
     if isinstance(cause, duckdb.OutOfMemoryException):

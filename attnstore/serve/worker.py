@@ -73,6 +73,8 @@ class Worker:
         """Whether the engine will answer nothing any more: an error inside DuckDB leaves a database for dead."""
         if isinstance(error.__cause__, duckdb.FatalException | duckdb.InternalException):
             return True
+        if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
+            return True  # what it holds leaves no room for a database: a new worker has it
         try:
             self._ping({})
         except Exception:
