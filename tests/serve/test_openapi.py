@@ -61,7 +61,7 @@ def test_made_up_requests_get_what_the_document_promises(server: Running) -> Non
         @given(case=operation.as_strategy())
         def asks(case: Any) -> None:
             nonlocal asked
-            response = case.call(base_url=server.url)
+            response = case.call(base_url=server.url, timeout=90)
             asked += 1
             wanted = checks if response.status_code != 503 else checks[:3]
             case.validate_response(response, checks=wanted)
