@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import itertools
 import json
 import math
 import uuid
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from attnstore.serve.problems import Problem
@@ -82,19 +84,25 @@ def _told(result: Result, table: pa.Table, form: str, truncated: bool, elapsed_m
         metadata = {b"attnstore": json.dumps(about).encode(), **(table.schema.metadata or {})}
         return arrow_bytes(table.replace_schema_metadata(metadata))
     columns = [{"name": field.name, "type": str(field.type)} for field in table.schema]
-    rows = zip(*(_values(column) for column in table.columns), strict=True) if table.num_columns else ()
-    return json.dumps({"columns": columns, "rows": list(rows), **about}, ensure_ascii=False, default=_plain).encode()
+    rows = zip(*(_values(column.combine_chunks()) for column in table.columns), strict=True)
+    # NaN and the infinities, which JSON does not know, become null.
+    return orjson.dumps({"columns": columns, "rows": list(rows), **about}, default=_plain)
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """The values of a column as JSON knows them."""
-    values: list[Any] = column.to_pylist()
-    kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind):
-        return values
-    if pa.types.is_floating(kind):
-        return [value if value is not None and math.isfinite(value) else None for value in values]
-    return [_plain(value) for value in values]
+def _values(array: pa.Array) -> list[Any]:
+    """The values of a column for JSON. Numbers in lists are taken out of the array together: one by one takes long."""
+    kind = array.type
+    if pa.types.is_floating(kind):  # null becomes NaN, which is written as null
+        numbers: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
+        return numbers
+    if pa.types.is_list(kind):
+        items, ends = _values(array.values), array.offsets.to_pylist()
+        found = [items[begin:end] for begin, end in itertools.pairwise(ends)]
+        return [value if there else None for value, there in zip(found, array.is_valid().to_pylist(), strict=True)]
+    values: list[Any] = array.to_pylist()
+    if pa.types.is_nested(kind) or pa.types.is_decimal(kind):
+        return [_plain(value) for value in values]
+    return values
 
 
 def _plain(value: Any) -> Any:

@@ -1,11 +1,20 @@
-"""This file is the line of those who wait for a worker: first come, first served, and only so long."""
+"""This file is the line of those who wait for a worker: whose turn it is, and how long anybody waits."""
 
 import asyncio
-from collections import deque
+import time
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+_PATIENCE = 4
+"""A request lets those pass that come so many times its own length later, and so short ones rarely wait for long."""
+
+_LONGEST = 0.5
+"""Seconds that it lets others pass at most."""
+
+_LEARNED = 0.3
+"""The part of the last time in what is expected the next time."""
 
 
 class Full(Exception):
@@ -18,22 +27,34 @@ class _Waiting(Generic[T]):
 
     is_limited: bool
     key: str
+    due: float
     given: "asyncio.Future[T]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What was handed out, and when."""
+
+    is_limited: bool
+    key: str
+    begun: float
 
 
 class Line(Generic[T]):
     """Hands out what is ready, at most `places` at once, `limited` of them to limited requests.
 
-    A limited request that may not run yet lets the others pass. Of several that are ready, one that was used for the
-    same key is taken, else the one that was used last: it has most in its caches.
+    Who came first is served first, but short requests before long ones that came little earlier; how long one takes is
+    known from the last ones of its key. A limited request that may not run yet lets the others pass. Of several that
+    are ready, one that was used for the same key is taken, else the one that was used last: it has most in its caches.
     """
 
     def __init__(self, places: int, limited: int, length: int, seconds: float) -> None:
         self._places, self._limited, self._length, self._seconds = places, limited, length, seconds
-        self._waiting: deque[_Waiting[T]] = deque()
+        self._waiting: list[_Waiting[T]] = []
         self._ready: list[T] = []
         self._used: dict[T, set[str]] = {}
-        self._taken: dict[T, bool] = {}
+        self._taken: dict[T, _Taken] = {}
+        self._expected: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -46,7 +67,8 @@ class Line(Generic[T]):
 
     async def take(self, is_limited: bool, key: str = "") -> T:
         """One that is ready, now or when it is this request's turn; `give` or `drop` has to follow. Full."""
-        own: _Waiting[T] = _Waiting(is_limited, key, asyncio.get_running_loop().create_future())
+        due = time.monotonic() + min(_PATIENCE * self._expected.get(key, 0.0), _LONGEST)
+        own: _Waiting[T] = _Waiting(is_limited, key, due, asyncio.get_running_loop().create_future())
         self._waiting.append(own)
         self._hand_out()
         if own.given.done():
@@ -70,7 +92,10 @@ class Line(Generic[T]):
 
     def give(self, one: T) -> None:
         """Give back what was taken."""
-        del self._taken[one]
+        taken = self._taken.pop(one)
+        seconds = time.monotonic() - taken.begun
+        before = self._expected.get(taken.key, seconds)
+        self._expected[taken.key] = before + _LEARNED * (seconds - before)
         self._ready.append(one)
         self._hand_out()
 
@@ -85,17 +110,18 @@ class Line(Generic[T]):
     def close(self) -> None:
         """Tell all who wait that it is Full."""
         while self._waiting:
-            self._waiting.popleft().given.set_exception(Full())
+            self._waiting.pop().given.set_exception(Full())
 
     def _hand_out(self) -> None:
         while self._ready and len(self._taken) < self._places:
-            is_open = sum(self._taken.values()) < self._limited
-            first = next((waiting for waiting in self._waiting if is_open or not waiting.is_limited), None)
-            if first is None:
+            is_open = sum(taken.is_limited for taken in self._taken.values()) < self._limited
+            allowed = [waiting for waiting in self._waiting if is_open or not waiting.is_limited]
+            if not allowed:
                 return
+            first = min(allowed, key=lambda waiting: waiting.due)  # the earlier one of two that are due together
             self._waiting.remove(first)
             chosen = next((one for one in reversed(self._ready) if first.key in self._used[one]), self._ready[-1])
             self._ready.remove(chosen)
             self._used[chosen].add(first.key)
-            self._taken[chosen] = first.is_limited
+            self._taken[chosen] = _Taken(first.is_limited, first.key, time.monotonic())
             first.given.set_result(chosen)

@@ -25,7 +25,7 @@ log = logging.getLogger("attnstore.serve")
 
 
 class Pool:
-    """The workers, one more that stands by, and the line of those who wait; first come, first served.
+    """The workers, one more that stands by, and the line of those who wait.
 
     SQL of strangers never takes the last worker: maps and questions that ship go on while statements burn time. With
     one worker there is no other, and SQL takes that.

@@ -28,9 +28,6 @@ _HELD = 32
 _HELD_BYTES = 256 * 2**20
 """Bytes of the computed tables that are held; each lies in the memory of its database once more."""
 
-_HELD_WALLED = 8
-"""The same behind walls, where each takes its share of the addresses that a process may have."""
-
 _HELD_CONDITIONS = 2
 """Databases of some examples only that are held behind walls: strangers think of new conditions all day."""
 
@@ -67,8 +64,7 @@ class Computed:
                 if where is not None and self._engine.walls is not None:
                     self._make_room()
                 self._held[key] = self._made(wanted, where, f"asking {question.name}")
-            walled = self._engine.walls is not None
-            return _hold(self._held, key, lambda made: made.replaced_bytes, _HELD_WALLED if walled else _HELD)
+            return _hold(self._held, key, lambda made: made.replaced_bytes)
 
     def close(self) -> None:
         """Close what is held."""
@@ -173,10 +169,10 @@ def check_condition(where: str, doing: str) -> None:
         raise BadInput(doing, f"where={where!r} ({str(error).splitlines()[0]})", expected) from error
 
 
-def _hold(held: OrderedDict[_Key, _Value], key: _Key, size: Callable[[_Value], int], most: int = _HELD) -> _Value:
+def _hold(held: OrderedDict[_Key, _Value], key: _Key, size: Callable[[_Value], int]) -> _Value:
     """The value of `key`, which becomes the last to make room."""
     held.move_to_end(key)
-    while len(held) > most or (len(held) > 1 and sum(map(size, held.values())) > _HELD_BYTES):
+    while len(held) > _HELD or (len(held) > 1 and sum(map(size, held.values())) > _HELD_BYTES):
         held.popitem(last=False)
     return held[key]
 

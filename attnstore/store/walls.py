@@ -24,8 +24,11 @@ class Walls:
     threads: int
 
     def config(self) -> Config:
-        """Settings that hold for every cursor only if the connection begins with them."""
-        return {"max_execution_time": max(round(self.seconds * 1000), 1)}
+        """Settings that hold for every cursor only if the connection begins with them, and how many threads it starts.
+
+        By default DuckDB starts eight more for reading, whose stacks take 70 MB of the addresses of a process.
+        """
+        return {"max_execution_time": max(round(self.seconds * 1000), 1), "threads": self.threads, "async_threads": 1}
 
     def give(self, connection: duckdb.DuckDBPyConnection, files: Mapping[str, Path]) -> None:
         """Let the connection read these files, by the names that `url` gives. Needs fsspec, of the extra `serve`."""
@@ -36,7 +39,6 @@ class Walls:
     def close(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Leave nothing else to read, and settings that no statement changes any more."""
         for statement in (
-            f"set threads = {self.threads}",
             f"set memory_limit = '{self.memory_bytes // 2**20}MiB'",
             "set temp_directory = ''",
             "set max_temp_directory_size = '0KB'",
