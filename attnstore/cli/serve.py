@@ -39,6 +39,7 @@ NEEDED = ("fastapi", "uvicorn", "jinja2", "fsspec", "prometheus_client")
 @click.option("--queue", type=int, help="Requests that may wait.")
 @click.option("--queue-wait", type=float, help="Seconds that a request waits at most.")
 @click.option("--cache", type=int, help="Bytes of answers to questions that are kept.")
+@click.option("--prepared", type=int, help="Bytes on disk of tables that are computed beforehand; 0 computes none.")
 @click.option("--held", type=int, help="Bytes of answers that clients are fetching.")
 @click.option("--send-time", type=float, help="Seconds that a client may take for 64 KiB.")
 @reading

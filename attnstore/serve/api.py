@@ -134,7 +134,9 @@ async def ask(
     own.held.check()
     is_fresh = "no-cache" in request.headers.get("cache-control", "")
     answer = await while_there(request, own.answer(asked, fresh=is_fresh))
-    return _handed_over(request, answer, form, headers)
+    delivery = _handed_over(request, answer, form, headers)
+    request.scope["attnstore.repeats"].keep(request.scope, asked.key, delivery)
+    return delivery
 
 
 @router.post("/v1/query", tags=["sql"], summary="Run SQL", response_class=Response, responses=shapes.ANSWER)
@@ -244,7 +246,7 @@ async def _run(request: Request, statement: Statement) -> Response:
     return _handed_over(request, await while_there(request, work), form, {"cache-control": "no-store"})
 
 
-def _handed_over(request: Request, answer: Answer, form: str, headers: Mapping[str, str]) -> Response:
+def _handed_over(request: Request, answer: Answer, form: str, headers: Mapping[str, str]) -> Delivery:
     own, head = service_of(request), answer.head
     own.metrics.rows.inc(head["rows"])
     said = {**_said(head), "attnstore-rows": str(head["rows"]), "vary": "Accept, Accept-Encoding", **headers}

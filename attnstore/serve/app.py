@@ -22,8 +22,10 @@ from attnstore.serve.limits import Limits
 from attnstore.serve.metrics import Metrics
 from attnstore.serve.openapi import document
 from attnstore.serve.pool import Pool
+from attnstore.serve.preparing import preparing
 from attnstore.serve.problems import Problem, problem
 from attnstore.serve.published import Published
+from attnstore.serve.repeats import Repeats
 from attnstore.serve.service import Service
 
 ABOUT = """Attention maps of language models, and what was counted in them, read-only.
@@ -33,17 +35,19 @@ Every answer names the snapshot that it comes from, says when it was cut, and ca
 def make_app(stores: Mapping[str, Published], limits: Limits, access: Access) -> ASGIApp:
     """The service over these stores. Its workers start and end with the application's lifespan."""
     metrics = Metrics()
-    pool = Pool(limits, {name: store.place() for name, store in stores.items()}, metrics)
+    places = {name: store.place() for name, store in stores.items()}
+    pool = Pool(limits, places, metrics)
     service = Service(stores, limits, metrics, pool, Answers(limits.cache, metrics), Held(limits.held))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        # The document takes a second to write, in which nobody else would be answered.
-        await asyncio.gather(pool.open(), asyncio.to_thread(app.openapi))
-        try:
-            yield
-        finally:
-            await pool.close()
+        async with preparing(places, limits, metrics) as prepared:
+            # The document takes a second to write, in which nobody else would be answered.
+            await asyncio.gather(pool.open(prepared), asyncio.to_thread(app.openapi))
+            try:
+                yield
+            finally:
+                await pool.close()
 
     class Documented(FastAPI):
         def openapi(self) -> dict[str, Any]:
@@ -90,7 +94,7 @@ def make_app(stores: Mapping[str, Published], limits: Limits, access: Access) ->
     async def gone(request: Request, error: Gone) -> Response:
         return Response(status_code=499)  # for the counters; nobody reads it
 
-    return Guard(app, access, metrics)
+    return Guard(Repeats(app, service.answers, metrics), access, metrics)
 
 
 def _of(request: Request, error: HTTPException) -> Problem:

@@ -10,8 +10,8 @@ MOST_FILES = 4096
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 
 
-def confine(address_space: int) -> None:
-    """Let this process write no file, take so much memory, leave no core, and end with its parent.
+def confine(address_space: int, file_size: int = 0) -> None:
+    """Let this process write no file, or none beyond `file_size`, take so much memory, and end with its parent.
 
     Where the system has no such limits (Windows) nothing is done; on macOS the address space is not limited.
     """
@@ -21,7 +21,7 @@ def confine(address_space: int) -> None:
         return
     # A write beyond the limit is then an error of that write, and does not end the process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    wanted = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, MOST_FILES)]
+    wanted = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, file_size), (resource.RLIMIT_NOFILE, MOST_FILES)]
     if sys.platform == "linux":
         wanted.append((resource.RLIMIT_AS, address_space))
     for kind, value in wanted:

@@ -3,6 +3,7 @@
 import asyncio
 import zlib
 from collections.abc import Coroutine, Iterator, Mapping
+from copy import copy
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -44,12 +45,22 @@ class Delivery(Response):
         self._held, self._whole, self._is_packed = held, body, is_packed
         held.check(len(body))
 
+    def again(self, body: bytes) -> "Delivery":
+        """The same answer, as it was before it was packed, for another client."""
+        self._held.check(len(body))
+        found = copy(self)
+        found._whole = body
+        return found
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
         size = len(self._whole)
         self._held.bytes += size
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            if size <= PIECE and not self._is_packed:
+                await send({"type": "http.response.body", "body": self._whole, "more_body": False})
+                return
             for piece in _packed(self._whole) if self._is_packed else _pieces(self._whole):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
                 await asyncio.sleep(0)  # others are to be answered meanwhile

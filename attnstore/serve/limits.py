@@ -47,6 +47,8 @@ class Limits:
     """How long a request waits for a worker."""
     cache: int = 64 * MIB
     """Of answers to questions that are kept in memory."""
+    prepared: int = 1024 * MIB
+    """On disk, of tables that are computed from maps before somebody asks; 0 computes none."""
     held: int = 256 * MIB
     """Of answers that clients are fetching."""
     send_time: float = 30.0
@@ -61,7 +63,7 @@ class Limits:
         """The same with other numbers; None leaves one as it is. BadInput for one that cannot be."""
         chosen = {name: value for name, value in given.items() if value is not None}
         for name, value in chosen.items():
-            may_be_zero = name in ("threads", "cache", "queue")
+            may_be_zero = name in ("threads", "cache", "queue", "prepared")
             if value < 0 or (value == 0 and not may_be_zero) or not math.isfinite(value):
                 expected = "zero or more" if may_be_zero else "a finite number above zero"
                 raise BadInput("setting a limit", f"{name}={value}", expected)

@@ -10,7 +10,7 @@ T = TypeVar("T")
 _PATIENCE = 4
 """A request lets those pass that come so many times its own length later, and so short ones rarely wait for long."""
 
-_LONGEST = 0.5
+_LONGEST = 0.25
 """Seconds that it lets others pass at most."""
 
 _LEARNED = 0.3

@@ -24,6 +24,7 @@ class Metrics:
         self.cached = Counter("attnstore_cached_answers", "Answers that came from the cache", **own)
         self.killed = Counter("attnstore_killed_workers", "Workers that were killed or died", **own)
         self.workers = Gauge("attnstore_workers", "Workers that run, with the one that stands by", **own)
+        self.preparing = Gauge("attnstore_preparing", "Whether tables are computed beforehand now", **own)
         self.waiting = Gauge("attnstore_waiting_requests", "Requests that wait for a worker", **own)
 
     def text(self) -> bytes:

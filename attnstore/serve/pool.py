@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Coroutine, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from attnstore.serve import wire
@@ -33,8 +34,9 @@ class Pool:
 
     def __init__(self, limits: Limits, stores: Mapping[str, wire.Head], metrics: Metrics) -> None:
         self.limits, self._metrics = limits, metrics
-        self._start = {
+        self._start: wire.Head = {
             "stores": dict(stores),
+            "prepared": None,
             "time_limit": limits.time_limit,
             "memory": limits.memory,
             "threads": limits.threads_each,
@@ -47,8 +49,12 @@ class Pool:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
 
-    async def open(self) -> None:
-        """Start the workers; Problem where one cannot, and then none is left."""
+    async def open(self, prepared: Path | None = None) -> None:
+        """Start the workers, which look into the folder `prepared` before they compute a table.
+
+        Problem where one cannot start, and then none is left.
+        """
+        self._start["prepared"] = None if prepared is None else str(prepared)
         starts = [asyncio.create_task(self._started()) for _ in range(self.limits.workers + 1)]
         try:
             await asyncio.gather(*starts)

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
 import duckdb
@@ -27,6 +28,7 @@ from attnstore.serve.published import cited
 from attnstore.store import asking
 from attnstore.store.comparison import Comparison, compare
 from attnstore.store.contents import read_contents
+from attnstore.store.prepared import Prepared
 from attnstore.store.store import Store
 from attnstore.store.walls import Walls
 
@@ -44,7 +46,8 @@ class Worker:
         self._places: list[tuple[str, str]] = []
         for name, place in start["stores"].items():
             contents = read_contents(place["path"], snapshot=place["snapshot"], expect=place["content_hash"])
-            self._stores[name] = store = Store(contents, walls)
+            prepared = Prepared(Path(start["prepared"]), place["content_hash"]) if start["prepared"] else None
+            self._stores[name] = store = Store(contents, walls, prepared)
             self._places += [(str(contents.folder.absolute()), name), (str(contents.root), name)]
             self._gates[name] = Gate(set(store.tables))  # which also makes every view, once
             with contextlib.suppress(AttnStoreError):

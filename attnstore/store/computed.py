@@ -18,6 +18,7 @@ from attnstore.store.facts import DERIVED, FACTS
 from attnstore.store.fill import INGEST, compute
 from attnstore.store.known_rows import named
 from attnstore.store.places import PlaceTable
+from attnstore.store.prepared import Table
 
 if TYPE_CHECKING:
     from attnstore.store.engine import Engine
@@ -33,9 +34,6 @@ _HELD_CONDITIONS = 2
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
-
-Table = tuple[str, tuple[tuple[str, object], ...]]
-"""A table to compute, with its parameters."""
 
 
 class Computed:
@@ -86,27 +84,37 @@ class Computed:
     def tables(self, wanted: tuple[Table, ...], places: PlaceTable | None, doing: str) -> dict[str, pa.Table]:
         """The wanted tables, computed over all examples or those of `places`."""
         engine = self._engine
-        tables: dict[str, pa.Table] = {}
-        for table, params in (item for item in wanted if item[0] in FACTS):
-            # Several questions want one table, each with others beside it.
-            key = (None if places is None else places.examples.tobytes(), (table, params))
-            if key not in self._tables:
-                self._tables[key] = compute(engine, table, dict(params), doing, places)
-            tables[table] = _hold(self._tables, key, lambda made: made.nbytes)
-        made = [(table, dict(params)) for table, params in wanted if table in DERIVED]
-        if made:
+        facts = tuple(table for table in wanted if table[0] in FACTS)
+        tables = {table[0]: self._fact_table(table, places, doing) for table in facts}
+        made = [table for table in wanted if table[0] in DERIVED]
+        ready = {table[0]: self._prepared(places, table, *facts) for table in made}
+        if any(found is None for found in ready.values()):
             is_stored = not tables and places is None
             source = engine.database if is_stored else engine.replacing(tables, places)
-            for table, values in made:
-                how = DERIVED[table]
+            for table, params in made:
+                how, values = DERIVED[table], dict(params)
                 reading = how.reading(values)
                 elsewhere = {STATISTIC, *self._defaults(reading.table)}
                 own = {name: value for name, value in values.items() if name not in elsewhere}
                 asked = {name: values[name] for name in named((reading.sql,))}
-                tables[table] = how.make(source.run(reading.sql, asked, doing=doing), **own).cast(how.schema)
+                ready[table] = how.make(source.run(reading.sql, asked, doing=doing), **own).cast(how.schema)
             if not is_stored:
                 source.close()
-        return tables
+        return tables | {name: found for name, found in ready.items() if found is not None}
+
+    def _fact_table(self, table: Table, places: PlaceTable | None, doing: str) -> pa.Table:
+        # Several questions want one table, each with others beside it.
+        key = (None if places is None else places.examples.tobytes(), table)
+        if key not in self._tables:
+            found = self._prepared(places, table)
+            self._tables[key] = (
+                compute(self._engine, table[0], dict(table[1]), doing, places) if found is None else found
+            )
+        return _hold(self._tables, key, lambda made: made.nbytes)
+
+    def _prepared(self, places: PlaceTable | None, *tables: Table) -> pa.Table | None:
+        prepared = self._engine.prepared
+        return None if prepared is None or places is not None else prepared.find(*tables)
 
     def places(self, where: str, doing: str) -> PlaceTable:
         """Where the maps of those examples lie for which the SQL of `where` holds."""

@@ -19,6 +19,7 @@ from attnstore.store.places import PlaceTable
 # Datasets of Arrow cost half a second to load with pandas beside them, and few questions read maps.
 if TYPE_CHECKING:
     from attnstore.store.attention_table import VirtualTable
+    from attnstore.store.prepared import Prepared
     from attnstore.store.pruning import Pruning
     from attnstore.store.walls import Walls
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 class Engine:
     """Reads one snapshot. Threads may share it."""
 
-    def __init__(self, contents: Contents, walls: "Walls | None" = None) -> None:
-        self.contents, self.walls = contents, walls
+    def __init__(self, contents: Contents, walls: "Walls | None" = None, prepared: "Prepared | None" = None) -> None:
+        self.contents, self.walls, self.prepared = contents, walls, prepared
         self.files = ParquetFiles(contents)
         self.cells = Cells(contents)
         self.frames = Frames(self.files)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from attnstore.store.attention_map import AttentionMap
     from attnstore.store.engine import Engine
     from attnstore.store.norm_weights import Weights
+    from attnstore.store.prepared import Prepared
     from attnstore.store.result import Result
     from attnstore.store.walls import Walls
 
@@ -46,8 +47,8 @@ def open(  # noqa: A001 - `attnstore.open` reads as it should
 class Store:
     """One model's attention over one corpus, as one snapshot sees it. Threads may share it; close it, or use `with`."""
 
-    def __init__(self, contents: Contents, walls: "Walls | None" = None) -> None:
-        self.contents, self._walls = contents, walls
+    def __init__(self, contents: Contents, walls: "Walls | None" = None, prepared: "Prepared | None" = None) -> None:
+        self.contents, self._walls, self._prepared = contents, walls, prepared
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._closed = False
@@ -169,7 +170,7 @@ class Store:
             if self._engine is None:
                 from attnstore.store.engine import Engine
 
-                self._engine = Engine(self.contents, self._walls)
+                self._engine = Engine(self.contents, self._walls, self._prepared)
                 # DuckDB complains at the end of Python about connections that nobody closed.
                 weakref.finalize(self, self._engine.close)
             return self._engine

@@ -39,7 +39,7 @@ def published(tiny_store: Path, other_store: Path) -> dict[str, Published]:
 @pytest.fixture(scope="session")
 def app(published: dict[str, Published]) -> ASGIApp:
     """The application with one worker (and the one that stands by), for requests by the names in HOSTS."""
-    return make_app(published, Limits(workers=1), Access(HOSTS, styles=(style_hash(),)))
+    return make_app(published, Limits(workers=1, prepared=0), Access(HOSTS, styles=(style_hash(),)))
 
 
 @pytest.fixture(scope="session")

@@ -104,8 +104,10 @@ def started(*words: str | Path, environment: Mapping[str, str] | None = None) ->
 
 @contextlib.contextmanager
 def serving(*words: str | Path, environment: Mapping[str, str] | None = None) -> Iterator[Running]:
-    """A server that listens on a free port; it is ended with SIGTERM afterwards."""
-    running = started(*words, *(() if "--port" in words else ("--port", "0")), environment=environment)
+    """A server that listens on a free port; it is ended with SIGTERM afterwards. Unless told, it prepares nothing."""
+    chosen = [("--port", "0"), ("--prepared", "0")]
+    own = [word for option in chosen if option[0] not in words for word in option]
+    running = started(*words, *own, environment=environment)
     try:
         yield running.wait()
     finally:

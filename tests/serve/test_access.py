@@ -20,7 +20,7 @@ BEARER = {"authorization": f"Bearer {TOKEN}"}
 def asked(published: dict[str, Published]) -> Iterator[TestClient]:
     """A client of an application that asks for a token and lets one site read."""
     access = Access(hosts("127.0.0.1", ["testserver", "Maps.Example.org."]), TOKEN, (SITE,), max_body=2000)
-    app = make_app(published, Limits(workers=1), access)
+    app = make_app(published, Limits(workers=1, prepared=0), access)
     with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as found:
         yield found
 

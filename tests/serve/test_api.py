@@ -134,8 +134,8 @@ def test_a_map_is_hidden_and_divided_as_asked(client: TestClient) -> None:
 def test_a_map_that_is_too_large_is_refused_in_both_forms(published: dict[str, Published]) -> None:
     access = Access(("testserver",))
     for limits, refused, given in (
-        (Limits(workers=1, max_bytes=500), "json", "npy"),
-        (Limits(workers=1, max_arrow_bytes=500), "npy", "json"),
+        (Limits(workers=1, prepared=0, max_bytes=500), "json", "npy"),
+        (Limits(workers=1, prepared=0, max_arrow_bytes=500), "npy", "json"),
     ):
         with TestClient(make_app(published, limits, access), raise_server_exceptions=False) as small:
             for path in ("/v1/attention/6/0/0", "/v1/attention/3/0/0"):
@@ -172,7 +172,7 @@ def test_a_model_is_named_without_where_it_lay(name: str, shown: str) -> None:
 def test_no_answer_tells_where_the_model_lay(make_store: Callable[..., Path]) -> None:
     store = publish([("one", make_store("one.attn", model__name="/srv/secret/tuned"))])
     other = publish([("two", make_store("two.attn", model__name="/srv/secret/other"))])
-    with TestClient(make_app({**store, **other}, Limits(workers=1), Access(("testserver",)))) as client:
+    with TestClient(make_app({**store, **other}, Limits(workers=1, prepared=0), Access(("testserver",)))) as client:
         for path in (
             "/v1/stores",
             f"{ENTROPY}?max_rows=1",

@@ -113,7 +113,7 @@ def client(stores: dict[str, Path]) -> Iterator[TestClient]:
     """A client of the application over all of them, with one real worker."""
     app = make_app(
         publish([(name, path) for name, path in stores.items()]),
-        Limits(workers=1, queue_wait=120.0),
+        Limits(workers=1, queue_wait=120.0, prepared=0),
         Access(("testserver",), styles=(style_hash(),)),
     )
     with TestClient(app, raise_server_exceptions=False, follow_redirects=True) as found:

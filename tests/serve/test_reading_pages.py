@@ -93,7 +93,9 @@ def stores(tiny_store: Path, other_store: Path, tmp_path_factory: pytest.TempPat
 @pytest.fixture(scope="module")
 def client(stores: dict[str, Path]) -> Iterator[TestClient]:
     """A client of the real application with one real worker."""
-    app = make_app(publish(list(stores.items())), Limits(workers=1), Access(("testserver",), styles=(style_hash(),)))
+    app = make_app(
+        publish(list(stores.items())), Limits(workers=1, prepared=0), Access(("testserver",), styles=(style_hash(),))
+    )
     with TestClient(app, raise_server_exceptions=False) as found:
         yield found
 
@@ -392,7 +394,7 @@ def test_stores_without_common_examples_are_said_to_have_none(client: TestClient
 
 
 def test_one_store_alone_is_told_that_it_needs_another(stores: dict[str, Path]) -> None:
-    app = make_app(publish([("tiny", stores["tiny"])]), Limits(workers=1), Access(("testserver",)))
+    app = make_app(publish([("tiny", stores["tiny"])]), Limits(workers=1, prepared=0), Access(("testserver",)))
     with TestClient(app) as alone:
         assert "needs a second store" in page(alone, "/compare").text
 

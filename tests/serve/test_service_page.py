@@ -47,5 +47,5 @@ def test_the_examples_with_curl_run(server: Running) -> None:
         ["bash", "-ec", script.replace(ADDRESS, server.url)], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    assert '"rows": [["the", 6]]' in done.stdout
+    assert '"rows":[["the",6]]' in done.stdout
     assert not re.search(r'"type": "/problems/', done.stdout), done.stdout

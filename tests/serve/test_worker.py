@@ -26,8 +26,8 @@ def worker(tiny_store: Path) -> Worker:
             "snapshot": store.snapshot.number,
             "content_hash": store.snapshot.content_hash,
         }
-    start = {"time_limit": limits.time_limit, "memory": limits.memory, "threads": 1, "stores": {"tiny": place}}
-    return Worker(start)
+    stores = {"stores": {"tiny": place}, "prepared": None}
+    return Worker({"time_limit": limits.time_limit, "memory": limits.memory, "threads": 1, **stores})
 
 
 def test_a_worker_whose_engine_died_says_that_it_is_broken_and_tells_no_address(worker: Worker) -> None:
