@@ -21,9 +21,10 @@ TABLE: dict[str, set[str]] = {
     "reduce": {"errors", "format", "text"},
     "capture": {"errors", "text"},
     "store": {"errors", "paths", "format", "text", "reduce", "catalogue"},
+    "share": {"errors", "paths", "format", "text", "reduce", "catalogue", "store"},
     "show": {"errors", "store"},
-    "job": {"errors", "paths", "format", "text", "reduce", "capture", "store"},
-    "serve": {"errors", "paths", "format", "catalogue", "store", "show"},
+    "job": {"errors", "paths", "format", "text", "reduce", "capture", "store", "share"},
+    "serve": {"errors", "paths", "format", "catalogue", "store", "share", "show"},
 }
 TABLE["cli"] = TABLE["__init__"] = TABLE["__main__"] = set(TABLE) | {"cli"}
 
