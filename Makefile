@@ -15,12 +15,13 @@ WORKERS ?= 2
 MODELS := rxnfp==0.1.0 rxnmapper==0.4.3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all browser check format bench wheel golden docs constraints clean
+.PHONY: help demo test test-slow test-all soak browser check format bench wheel golden docs constraints clean
 
 help:
 	@echo "make demo         ingest the shipped sentences with a small model and ask the store questions"
 	@echo "make test         the tests, without the slow ones"
 	@echo "make test-all     all tests; those of the page need a browser"
+	@echo "make soak         the survival figures of a release, many hours; ARGS='-k kills' for some (docs/reliability.md)"
 	@echo "make browser      Debian's Chromium and its driver, as root; nothing to do where they are installed"
 	@echo "make check        ruff, ruff format, mypy, pyright"
 	@echo "make format       let ruff sort imports and lay out the code"
@@ -52,15 +53,19 @@ demo: $(VENV)/.installed-demo
 	$(BIN)/attnstore demo
 
 test: $(VENV)/.installed-models
-	$(PYTEST) -n $(WORKERS) -m "not slow" $(ARGS)
+	$(PYTEST) -n $(WORKERS) -m "not slow and not soak" $(ARGS)
 
 # The tests of the page drive Chromium; they are skipped, with the reason, where there is none.
 # pytest exits with 5 where no test is marked slow.
 test-slow: $(VENV)/.installed-models
 	@$(MAKE) --no-print-directory browser || echo "No browser: the tests of the page will be skipped."
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m slow $(ARGS) || test $$? -eq 5
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "slow and not soak" $(ARGS) || test $$? -eq 5
 
 test-all: test test-slow
+
+# One process, so that what each suite counted is printed as it ends.
+soak: $(VENV)/.installed-models
+	ATTNSTORE_SOAK=1 $(PYTEST) -m soak -s $(ARGS)
 
 # Lists of packages and packages come over the network, so each is tried twice.
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq

@@ -61,7 +61,7 @@ def ratios(above: list[float], below: list[float]) -> list[float]:
 def encoded(store: Store, layers: int) -> Iterator[tuple[list[bytes], tuple[str, ...], np.dtype]]:
     """The encoded chunks of the first layers of each array of maps, with their codecs and the type of their codes."""
     for place in store.engine.places.of(store.kinds[0]):
-        _, sharded = store.engine.cells._array(place.segment, place.kind)
+        _, sharded, _ = store.engine.cells._array(place.segment, place.kind)
         for layer in range(layers):
             room = np.empty((1, store.info.kinds[place.kind].heads, place.stop), np.float32)
             opened: list[Shard] = []

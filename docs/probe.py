@@ -1,6 +1,6 @@
 """Trains a probe that finds each word's governor from attention alone (Clark et al. 2019, section 5).
 
-    attnstore export probe/features gum.attn -o probe.parquet
+    attnstore export gum.attn probe.parquet --question probe/features
     python docs/probe.py probe.parquet
 
 The score of a candidate i for the governor of j is the sum over heads of w * (weight from i to j) + u * (weight from j

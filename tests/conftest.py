@@ -24,8 +24,12 @@ settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a CUDA device where there is none."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what takes hours unless it was chosen, and what needs a CUDA device where there is none."""
+    if "soak" not in config.option.markexpr:
+        for item in items:
+            if item.get_closest_marker("soak"):
+                item.add_marker(pytest.mark.skip(reason="takes hours: make soak"))
     wanted = [item for item in items if item.get_closest_marker("gpu")]
     if wanted:
         import torch

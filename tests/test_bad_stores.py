@@ -20,13 +20,12 @@ from attnstore.errors import (
     NotStored,
     UnsupportedFormat,
 )
-from attnstore.format.commit import content_hash
-from attnstore.format.manifest import Reference
 from attnstore.format.verify import verify
 from attnstore.job import plan as plan_module
 from attnstore.job.run import ingest
 from attnstore.store import asking
 from tests.conftest import arrays_recipe
+from tests.forging import repin
 
 
 def content(store: Path) -> dict[str, str]:
@@ -106,14 +105,11 @@ def test_a_second_segment_of_another_store_is_not_taken_for_ones_own(
 
 def hash_spoilt(store: Path, sha256: str) -> None:
     """Make a table's hash another text, and the hashes above it right: a store as a stranger may make it."""
-    manifest, snapshot = store / "segments/000000/segment.json", store / "snapshots/00000001.json"
+    manifest = store / "segments/000000/segment.json"
     value = json.loads(manifest.read_text())
     next(file for file in value["files"] if file["path"] == "examples.parquet")["sha256"] = sha256
     manifest.write_text(json.dumps(value))
-    listed = json.loads(snapshot.read_text())
-    listed["segments"][0]["sha256"] = hashlib.sha256(manifest.read_bytes()).hexdigest()
-    listed["content_hash"] = content_hash([Reference(**one) for one in listed["segments"] + listed["additions"]])
-    snapshot.write_text(json.dumps(listed))
+    repin(store)
 
 
 @pytest.mark.parametrize("text", ["/srv/x/y", "../../x", ""])

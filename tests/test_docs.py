@@ -253,11 +253,11 @@ def test_python_that_is_marked_so_runs(quickstart: Path, name: str, code: str) -
 def test_the_card_of_a_store_says_how_to_open_it(tiny_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tiny_store)
     found = blocks(tiny_store / "README.md", "python")
-    assert len(found) == 3  # zarr, duckdb, pandas
-    script = "\n".join(found) + "\nassert maps['encoder'].ndim == 3 and len(tokens)"
+    assert len(found) == 4  # zarr, duckdb, pandas, attnstore
+    script = "\n".join(found) + "\nassert store.snapshot.number == 1"
     subprocess.run([sys.executable, "-c", script], check=True, cwd=tiny_store, timeout=60)
     for line in re.findall(r"`attnstore ([^`]+)`", text_of(tiny_store / "README.md")):
-        assert good(*shlex.split(line)).stdout
+        assert good(*shlex.split(line)).output
 
 
 def test_every_link_to_a_file_leads_there() -> None:

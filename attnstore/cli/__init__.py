@@ -29,14 +29,40 @@ COMMANDS = {
     "compare": "Ask a question of two stores: what did another model, or training, change?",
     "sql": "Run one SQL statement over a store.",
     "show": "Look at one attention map, or at an answer as layers x heads.",
-    "export": "Write a large answer into a Parquet file, some examples at a time.",
+    "cite": "Say what identifies a store or an answer, or check a citation.",
+    "export": "Write maps, a large answer, or a smaller store, for others.",
+    "card": "Say what a store is, whose, and how to open it: a README for the Hub, or Croissant.",
+    "pack": "Put a store into one zip file, which opens as it is.",
+    "unpack": "Take a store out of a zip file into a folder, every file checked.",
+    "merge": "Make one store of several stores of one model.",
+    "compact": "Make a store of the same examples in fewer, larger segments.",
     "verify": "Check a store against the format, and list what is broken.",
+    "push": "Send a store into a bucket or to the Hugging Face Hub.",
+    "pull": "Copy a store from a bucket, the Hub or a service into a folder.",
+    "tag": "Name a snapshot, so that it can be cited and is never collected; list or delete such names.",
+    "gc": "Remove what nobody can need: leftovers of killed writers, old snapshots, additions that were dropped.",
     "serve": "Publish stores read-only over HTTP: a page for people, an API for programs.",
     "doctor": "Say what is installed, and whether attention can be captured here.",
 }
 """Every command in help order. A command's module is loaded when it runs, so that none waits for another's imports."""
 
-WRITING = ("demo", "ingest", "plan", "run", "finish", "annotate", "refresh")
+WRITING = (
+    "demo",
+    "ingest",
+    "plan",
+    "run",
+    "finish",
+    "annotate",
+    "refresh",
+    "tag",
+    "gc",
+    "push",
+    "pull",
+    "merge",
+    "compact",
+    "pack",
+    "unpack",
+)
 """Commands that tidy up when they are interrupted; the others end at once."""
 
 
@@ -150,8 +176,10 @@ def main() -> None:
 
 
 def _line(error: BaseException) -> str:
-    """What went wrong, on one line."""
-    return " ".join(str(error).splitlines())
+    """What went wrong, on one line; what it quotes of a store cannot steer the terminal."""
+    from attnstore.show.cell import visible
+
+    return visible(" ".join(str(error).splitlines()))
 
 
 def _drop_output() -> None:

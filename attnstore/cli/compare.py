@@ -12,6 +12,7 @@ from attnstore.cli.options import (
     output,
     parameters,
     params_argument,
+    pinning,
     where_option,
 )
 
@@ -21,6 +22,7 @@ Examples:
   attnstore compare compare/cosine pretrained.attn tuned.attn --format json
   attnstore compare compare/cosine pretrained.attn tuned.attn --picture svg -o cosine.svg
   attnstore compare compare/heads pretrained.attn tuned.attn metric=entropy
+  attnstore compare compare/cosine run.attn run.attn --snapshot-a 1
   attnstore compare ./mine.sql pretrained.attn tuned.attn"""
 
 
@@ -35,6 +37,8 @@ Examples:
     type=click.Choice(["terminal", "svg", "html"]),
     help="The answer as the picture that the question paints, instead of a table.",
 )
+@pinning("b")
+@pinning("a")
 @output
 def command(
     question: str,
@@ -45,6 +49,12 @@ def command(
     picture: str | None,
     form: str,
     output: Path | None,
+    snapshot_a: int | None,
+    tag_a: str | None,
+    expect_a: str | None,
+    snapshot_b: int | None,
+    tag_b: str | None,
+    expect_b: str | None,
 ) -> None:
     """Ask a question of two stores: one that compares them, or one of your own in a .sql file.
 
@@ -52,8 +62,13 @@ def command(
     --where says has to hold in both.
     """
     from attnstore.store.comparison import compare
+    from attnstore.store.store import open as open_store
 
-    with compare(a, b) as opened:
+    with (
+        open_store(a, snapshot=snapshot_a, tag=tag_a, expect=expect_a) as first,
+        open_store(b, snapshot=snapshot_b, tag=tag_b, expect=expect_b) as second,
+        compare(first, second) as opened,
+    ):
         answer = opened.ask(question, where=where, **parameters(params))
         if picture is None:
             give(answer.to_arrow(), form, output)

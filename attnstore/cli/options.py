@@ -54,6 +54,21 @@ def reading(command: Command) -> Command:
     return command
 
 
+def pinning(side: str) -> Callable[[Command], Command]:
+    """The same for one of two stores: `--expect-a`, `--tag-a`, `--snapshot-a`."""
+
+    def add(command: Command) -> Command:
+        for option in (
+            click.option(f"--expect-{side}", metavar="HASH", help=f"Refuse {side.upper()} with another content hash."),
+            click.option(f"--tag-{side}", metavar="NAME", help=f"Read the snapshot of {side.upper()} with this tag."),
+            click.option(f"--snapshot-{side}", type=int, metavar="N", help=f"Read snapshot N of {side.upper()}."),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
 def _in_a_folder(context: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
     # Found out before the answer is computed, which may take long.
     if value is not None and not value.parent.is_dir():

@@ -5,24 +5,34 @@ from pathlib import Path
 
 import click
 
-from attnstore.cli.options import folder_argument, give, output
+from attnstore.cli.options import folder_argument, give, output, reading
 
 EXAMPLES = """\b
 Examples:
-  attnstore verify quickstart.attn --deep"""
+  attnstore verify quickstart.attn --deep
+  attnstore verify quickstart.attn --snapshot 1"""
 
 
 @click.command(epilog=EXAMPLES)
 @folder_argument
 @click.option("--deep", is_flag=True, help="Decode every map as well and check that its rows sum to 1.")
+@reading
 @output
-def command(store: Path, deep: bool, form: str, output: Path | None) -> None:
+def command(
+    store: Path,
+    deep: bool,
+    snapshot: int | None,
+    tag: str | None,
+    expect: str | None,
+    form: str,
+    output: Path | None,
+) -> None:
     """Check a store against the format, and list what is broken. Exit status 1 where something is."""
     import pyarrow as pa
 
     from attnstore.format.verify import Finding, verify
 
-    findings = verify(store, deep=deep)
+    findings = verify(store, deep=deep, snapshot=snapshot, tag=tag, expect=expect)
     columns = list(Finding.__dataclass_fields__)
     rows = [asdict(finding) for finding in findings]
     if findings or form != "table" or output is not None:

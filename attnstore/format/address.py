@@ -1,7 +1,8 @@
-"""This file makes the place of a store from an address: of its page in a service, of its entry there, or of its files.
+"""This file makes the place of a store from an address: in a bucket, on the Hub, or in a service.
 
-The service says at which snapshot it shows a store and where the files of that snapshot are. They never change, so all
-that is read afterwards fits together.
+Of a service it may be the address of the store's page, of its entry, or of its files. The service says at which
+snapshot it shows a store and where the files of that snapshot are. They never change, so all that is read afterwards
+fits together.
 """
 
 import json
@@ -12,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from attnstore.errors import BadInput, Damaged, MissingExtra, NotAStore, NotFound
+from attnstore.errors import BadInput, Damaged, NotAStore, NotFound
 from attnstore.format import names
+from attnstore.format.bucket import in_bucket
+from attnstore.format.hub import on_hub
 from attnstore.format.remote import Remote, received, said
 
 TOKEN = "ATTNSTORE_TOKEN"
@@ -26,14 +29,18 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _STORE = re.compile(r"(?P<above>.*?)/(?:v1/)?stores/(?P<name>[a-z0-9][a-z0-9._-]*)(?:/.*)?")
 _FILES = re.compile(r"(?P<above>.*?)/files/(?P<key>[0-9a-f]{8,64})/?")
 _SHAPE = "an address such as https://HOST/stores/NAME"
+_KINDS = "s3://, hf:// or https://, or the path of a folder"
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A store behind an address: the place of its files, and the content hash of the snapshot that they belong to."""
+    """A store behind an address: the place of its files.
+
+    `content_hash` is that of the snapshot to which they belong, where a service says so.
+    """
 
     root: Remote
-    content_hash: str
+    content_hash: str | None = None
 
 
 def is_address(place: object) -> bool:
@@ -42,14 +49,21 @@ def is_address(place: object) -> bool:
 
 
 def served(address: str) -> Served:
-    """What an address leads to, asked of its service in one request.
+    """What an address leads to, asked of its service in one request, of a bucket by a list, of the Hub by two.
 
     BadInput for an address of a kind that is not read, NotAStore where no service answers, it refuses, or it shows no
     such store.
     """
     doing, parts = f"opening {address}", urlsplit(address)
-    if parts.scheme.lower() not in ("http", "https"):
-        raise BadInput(doing, f"an address of the kind {parts.scheme}", "http:// or https://, or the path of a folder")
+    match parts.scheme.lower():
+        case "s3":
+            return Served(in_bucket(address))
+        case "hf":
+            return Served(on_hub(address))
+        case "http" | "https":
+            pass
+        case other:
+            raise BadInput(doing, f"an address of the kind {other}", _KINDS)
     if parts.username is not None or parts.password is not None:
         raise BadInput(
             f"opening {parts.hostname}", "an address with a password in it", _SHAPE, f"Put the token into {TOKEN}"
@@ -108,10 +122,8 @@ def _about(objects: Any, doing: str, given: Mapping[str, str]) -> Mapping[str, A
 
 
 def _http(url: str, doing: str) -> Any:
-    try:
-        from obstore.store import HTTPStore
-    except ImportError:
-        raise MissingExtra(doing, "obstore", "remote") from None
+    from obstore.store import HTTPStore
+
     token = os.environ.get(TOKEN)
     # A table of a large store may take long; a server that sends nothing for a minute has stopped.
     options: Any = {"allow_http": True, "connect_timeout": "10s", "read_timeout": "60s", "timeout": "1h"}
@@ -124,7 +136,7 @@ def _http(url: str, doing: str) -> Any:
 
 
 def check_pinned(served: Served, content_hash: str) -> None:
-    """Damaged unless the snapshot that was read is the one that the service named."""
-    if content_hash != served.content_hash:
+    """Damaged unless the snapshot that was read is the one that the service named, if one did."""
+    if served.content_hash is not None and content_hash != served.content_hash:
         found = f"a snapshot with the content hash {content_hash[:16]}…"
         raise Damaged(f"opening {served.root}", found, f"{served.content_hash[:16]}…, as the service says")

@@ -1,6 +1,7 @@
 """This file reads the cells of an array in order, a block ahead: examples are often shorter than a chunk."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from attnstore.format.arrays import read_cells
 
 Codes = NDArray[Any]
 
+Read = Callable[[slice, slice, slice], Codes]
+"""Reads codes [layer, head, cell]; `read_cells` where none is given."""
+
 
 class Ahead:
     """Reads of one array that go forward. Holds one block of at most `most` cells over all heads, or the last read.
@@ -18,8 +22,9 @@ class Ahead:
     A chunk would otherwise be decoded once for every example in it.
     """
 
-    def __init__(self, array: "zarr.Array[Any]", most: int) -> None:
+    def __init__(self, array: "zarr.Array[Any]", most: int, read: Read | None = None) -> None:
         self._array, self._most = array, most
+        self._read: Read = partial(read_cells, array) if read is None else read
         self._place: tuple[int, tuple[int, ...]] = (-1, ())
         self._start = 0
         self._codes: Codes = np.empty((0, 0))
@@ -37,5 +42,5 @@ class Ahead:
         return self._codes[:, start - self._start : stop - self._start]
 
     def _fetch(self, layer: int, heads: Sequence[int], start: int, stop: int) -> Codes:
-        codes = read_cells(self._array, slice(layer, layer + 1), slice(heads[0], heads[-1] + 1), slice(start, stop))
+        codes = self._read(slice(layer, layer + 1), slice(heads[0], heads[-1] + 1), slice(start, stop))
         return codes[0, [head - heads[0] for head in heads]]

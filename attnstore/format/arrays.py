@@ -115,7 +115,7 @@ class _LayerWriter:
         self.file: BufferedWriter | None = None
         self.index = np.empty(0, np.uint64)
         self.digest, self.crc = hashlib.sha256(), 0
-        self.written: list[tuple[Path, int, str, str]] = []  # path, bytes, sha256, crc32c of each finished shard
+        self.written: list[tuple[Path, int, str, str, str]] = []  # path and what a manifest says of each shard
 
     def append(self, codes: Codes) -> None:
         """Take `codes` [kept head, cell], the next cells of this layer."""
@@ -149,9 +149,10 @@ class _LayerWriter:
         if self.file is None:
             return
         index = self.index.astype("<u8").tobytes()
-        self._put(self.file, index + google_crc32c.value(index).to_bytes(4, "little"))
-        crc = f"{self.crc:08x}"
-        self.written.append((Path(self.file.name), self.file.tell(), self.digest.hexdigest(), crc))
+        of_index = google_crc32c.value(index)
+        self._put(self.file, index + of_index.to_bytes(4, "little"))
+        hashes = self.digest.hexdigest(), f"{self.crc:08x}", f"{of_index:08x}"
+        self.written.append((Path(self.file.name), self.file.tell(), *hashes))
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
@@ -224,8 +225,8 @@ class MapsWriter:
             list(pool.map(_LayerWriter.close, self._layers.values()))
         files = []
         for writer in self._layers.values():
-            for path, size, sha256, crc32c in writer.written:
-                files.append(File(path.relative_to(self.path.parent).as_posix(), size, sha256, crc32c))
+            for path, size, sha256, crc32c, of_index in writer.written:
+                files.append(File(path.relative_to(self.path.parent).as_posix(), size, sha256, crc32c, of_index))
         return files
 
     def abandon(self) -> None:

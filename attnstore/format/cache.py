@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 from attnstore.errors import BadInput, NoSpace
-from attnstore.format.manifest import File, checked_sha256
+from attnstore.format.json_text import checked_sha256
+from attnstore.format.manifest import File
 from attnstore.format.remote import Remote
 
 FOLDER, BYTES = "ATTNSTORE_CACHE", "ATTNSTORE_CACHE_BYTES"

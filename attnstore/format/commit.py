@@ -11,7 +11,8 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def seal(
     manifest = names.SEGMENT if unit.is_segment else names.ADDITION
     write(staging / manifest, unit_to_json(unit))
     for place in (*paths, *(path for path in staging.rglob("*") if path.is_dir()), staging):
-        _sync(place)
+        sync(place)
     return unit
 
 
@@ -71,8 +72,8 @@ def publish(staging: Path, root: Path, folder: str) -> bool:
             raise
         shutil.rmtree(staging, ignore_errors=True)
         return False
-    _sync(final.parent)
-    _sync(root)  # which holds `segments` or `additions` itself
+    sync(final.parent)
+    sync(root)  # which holds `segments` or `additions` itself
     return True
 
 
@@ -97,20 +98,29 @@ def write(path: Path, data: bytes) -> None:
 
 def write_once(path: Path, data: bytes) -> bool:
     """Create `path` with `data`, whole or not at all; False where it exists already."""
-    is_new = not path.parent.is_dir()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     staging = path.parent / f"{names.STAGING}{path.name}-{secrets.token_hex(4)}"
-    write(staging, data)
     try:
+        write(staging, data)
         os.link(staging, path)
     except FileExistsError:
         return False
     finally:
-        staging.unlink()
-    _sync(path.parent)
-    if is_new:
-        _sync(path.parent.parent)
+        staging.unlink(missing_ok=True)
+    sync(path.parent)
     return True
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it that are missing, and sync their names.
+
+    The name of one that is there is synced too: whoever made it may have been killed before that.
+    """
+    new = [place for place in (path, *path.parents) if not place.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for place in new or [path]:
+        with suppress(PermissionError):  # a folder that may be passed through and not listed
+            sync(place.parent)
 
 
 def published(root: Path, folder: str) -> list[str]:
@@ -143,7 +153,7 @@ def snapshots(root: Place) -> list[int]:
 
 
 def latest(root: Place, number: int | None = None) -> Snapshot:
-    """Snapshot `number` of the store, or its newest. NotAStore while there is none."""
+    """Snapshot `number` of the store, or its newest. NotAStore while there is none, NotFound for an unknown number."""
     numbers = snapshots(root)
     if not numbers:
         raise NotAStore(
@@ -152,7 +162,12 @@ def latest(root: Place, number: int | None = None) -> Snapshot:
     if number is not None and number not in numbers:
         raise NotFound(f"opening {root}", f"no snapshot {number}", f"one of {numbers[0]} to {numbers[-1]}")
     wanted = numbers[-1] if number is None else number
-    found = read_snapshot(root / names.SNAPSHOTS / names.snapshot_name(wanted))
+    try:
+        found = read_snapshot(root / names.SNAPSHOTS / names.snapshot_name(wanted))
+    except Damaged:
+        if number is None and snapshots(root)[-1:] != [wanted]:
+            return latest(root)  # a newer one came meanwhile, and the one that was listed was collected
+        raise
     if found.number != wanted:
         raise Damaged(f"opening {root}", f"snapshot {wanted} says that it is {found.number}", remedy="Fetch it again")
     if found.content_hash != content_hash((*found.segments, *found.additions)):
@@ -165,12 +180,23 @@ def content_hash(references: Iterable[Reference]) -> str:
     return hashlib.sha256("\n".join(sorted(r.sha256 for r in references)).encode()).hexdigest()
 
 
-def commit(root: Path, store_id: str) -> Snapshot:
-    """Create the snapshot of all that is published now; the newest one, if it says the same already."""
+def commit(root: Path, store_id: str, dropping: Collection[str] = ()) -> Snapshot:
+    """Create the snapshot of all that is published now; the newest one, if it says the same already.
+
+    Additions in `dropping` are left out of it and of all that follow, as are those that the newest snapshot leaves
+    out. Since a number is given once, what a commit leaves out is what the snapshot before it does: so an addition
+    that was dropped is never listed again by a commit that began earlier, and may be removed.
+    """
     while True:
-        numbers = snapshots(root)
-        newest = latest(root, numbers[-1]) if numbers else None
-        segments, additions = (_references(root, folder) for folder in (names.SEGMENTS, names.ADDITIONS))
+        newest = latest(root) if snapshots(root) else None
+        left_out = {*dropping, *(newest.dropped if newest else ())}
+        segments, there = (_references(root, folder) for folder in (names.SEGMENTS, names.ADDITIONS))
+        additions = tuple(reference for reference in there if reference.id not in left_out)
+        # Whoever published these may have been killed, or not have come, between a change of names and its sync: what
+        # a snapshot says, and that it is there, must last from here on.
+        for place in (root, *(root / name for name in (names.SEGMENTS, names.ADDITIONS, names.SNAPSHOTS))):
+            if place.is_dir():
+                sync(place)
         pinned = content_hash((*segments, *additions))
         if newest is not None and newest.content_hash == pinned:
             return newest
@@ -184,6 +210,8 @@ def commit(root: Path, store_id: str) -> Snapshot:
             pinned,
             time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             tools(),
+            _hash_of(root / names.STORE),
+            tuple(reference.id for reference in there if reference.id in left_out),
         )
         if write_once(root / names.SNAPSHOTS / names.snapshot_name(number), snapshot_to_json(snapshot)):
             return snapshot
@@ -205,15 +233,21 @@ def _versions() -> dict[str, str]:
     return found
 
 
+def _hash_of(path: Path) -> str | None:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
 def _references(root: Path, folder: str) -> tuple[Reference, ...]:
     manifest = names.SEGMENT if folder == names.SEGMENTS else names.ADDITION
-    return tuple(
-        Reference(name, hashlib.sha256((root / folder / name / manifest).read_bytes()).hexdigest())
-        for name in published(root, folder)
-    )
+    found = []
+    for name in published(root, folder):
+        with suppress(FileNotFoundError):  # dropped by a newer snapshot and collected meanwhile
+            found.append(Reference(name, hashlib.sha256((root / folder / name / manifest).read_bytes()).hexdigest()))
+    return tuple(found)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Sync a file or folder to disk; of a folder, which names are in it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

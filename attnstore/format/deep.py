@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-import zarr
 
 from attnstore.errors import Damaged
 from attnstore.format import names
 from attnstore.format.ahead import Ahead
-from attnstore.format.declared import open_array
+from attnstore.format.declared import Guarded, open_array
+from attnstore.format.deep_facts import LargestWeights
+from attnstore.format.limits import ROWS_PER_BYTE
 from attnstore.format.manifest import Kind, StoreInfo, Unit, load
 from attnstore.format.quantise import PRECISIONS, Precision
 
@@ -34,11 +35,16 @@ Owned = tuple[int, int, int, int, int]
 def check_maps(folder: Path, unit: Unit, info: StoreInfo, *, deep: bool) -> Iterator[Broken]:
     """The rules F8 to F12 that the maps of a segment break; its table of examples, if any, is known to be sound."""
     table = folder / names.parquet_name("examples")
+    if table.is_file() and pq.read_metadata(table).num_rows > ROWS_PER_BYTE * table.stat().st_size:
+        return  # F7 tells
     examples = pq.read_table(table).to_pylist() if table.is_file() else []
     planned = info.segments[int(unit.id)]
     numbers = [row["example"] for row in examples]
-    if None in numbers or sorted(numbers) != list(range(planned.first, planned.stop)):
+    is_whole = len(numbers) == planned.stop - planned.first and None not in numbers
+    if not is_whole or sorted(numbers) != list(range(planned.first, planned.stop)):
         yield "F9", table.name, f"not the examples {planned.first} to {planned.stop} (exclusive) of the plan"
+    if astray := [row["segment"] for row in examples if row["segment"] != int(unit.id)]:
+        yield "F9", table.name, f"examples that say they are of segment {astray[0]}"
     if info.kept.maps == "none":
         return
     if not _is_group(folder / names.MAPS / "zarr.json"):
@@ -59,7 +65,7 @@ def check_maps(folder: Path, unit: Unit, info: StoreInfo, *, deep: bool) -> Iter
                     arrays[array_name] = found
             yield from broken_arrays
             if deep and not broken_arrays:
-                yield from _rows(info, name, arrays, owned, kind)
+                yield from _rows(info, name, arrays, owned, kind, LargestWeights(folder, name, kind))
 
 
 def check_added_maps(folder: Path, unit: Unit, info: StoreInfo, *, deep: bool) -> Iterator[Broken]:
@@ -83,12 +89,13 @@ def check_added_maps(folder: Path, unit: Unit, info: StoreInfo, *, deep: bool) -
             yield from (("F11", where, broken) for broken in _undecoded(found))
 
 
-def _undecoded(array: "zarr.Array[Any]") -> Iterator[str]:
-    layers, heads, cells = array.shape
+def _undecoded(found: Guarded) -> Iterator[str]:
+    layers, heads, cells = found.array.shape
     for layer in range(layers):
         for start in range(0, cells, max(1, BLOCK_CELLS // heads)):
             try:
-                array[layer, :, start : start + max(1, BLOCK_CELLS // heads)]
+                stop = min(start + max(1, BLOCK_CELLS // heads), cells)
+                found.read(slice(layer, layer + 1), slice(0, heads), slice(start, stop))
             except Exception as error:  # zarr's pipelines raise errors of many types on damaged chunks
                 yield f"layer {layer}, cell {start} or later: {error}"
                 break
@@ -132,7 +139,7 @@ def _expected(name: str, info: StoreInfo) -> dict[str, tuple[str, int]]:
     return {f"{name}_topk_weight": (dtype, 0), f"{name}_topk_key": ("uint32", 0), f"{name}_topk_rest": ("float32", 1)}
 
 
-def _opened(folder: Path, name: str, dtype: str, shape: tuple[int, int, int]) -> "zarr.Array[Any] | str":
+def _opened(folder: Path, name: str, dtype: str, shape: tuple[int, int, int]) -> Guarded | str:
     try:
         array = open_array(folder, name)
     except Damaged as error:
@@ -141,21 +148,27 @@ def _opened(folder: Path, name: str, dtype: str, shape: tuple[int, int, int]) ->
         return f"{array.dtype} of shape {list(array.shape)}, not {dtype} of {list(shape)}"
     if not np.array_equal(array.fill_value, _FILL.get(dtype, np.nan), equal_nan=True):
         return f"the fill value {array.fill_value}, which reads as a weight"
-    return array
+    return Guarded(array, folder / names.MAPS / name)
 
 
 _FILL = {"uint8": 255, "uint32": NO_KEY}
 
 
 def _rows(
-    info: StoreInfo, name: str, arrays: Mapping[str, "zarr.Array[Any]"], owned: Sequence[Owned], kind: Kind
+    info: StoreInfo,
+    name: str,
+    arrays: Mapping[str, Guarded],
+    owned: Sequence[Owned],
+    kind: Kind,
+    largest: LargestWeights,
 ) -> Iterator[Broken]:
+    precision = PRECISIONS[info.precision]
     where = f"{names.MAPS}/{name}"
     layers, heads = (
         [number for number in range(most) if chosen is None or number in chosen]
         for chosen, most in ((info.kept.layers, kind.layers), (info.kept.heads, kind.heads))
     )
-    ahead = {array_name: Ahead(array, BLOCK_CELLS) for array_name, array in arrays.items()}
+    ahead = {name: Ahead(found.array, BLOCK_CELLS, found.read) for name, found in arrays.items()}
     for layer in layers:
         for first, queries, width, keys, example in owned:
             place = f"layer {layer}, example {example}"
@@ -168,11 +181,17 @@ def _rows(
                 except Exception as error:  # zarr's pipelines raise errors of many types on damaged chunks
                     yield "F11", where, f"{place}: {error}"
                     break
-                worst = _worst_row(PRECISIONS[info.precision], weights, left, _falls_short(info))
+                worst = _worst_row(precision, weights, left, _falls_short(info))
                 if worst is not None:
                     head, query, total = worst
                     row = f"{place}, head {some[head]}, query {rows.start + query}"
                     yield "F12", where, f"{row}: the row sums to {total:.6g}, or holds less than 0"
+                    break
+                other = largest.differs(precision, weights, layer, some, example, rows)
+                if other is not None:
+                    head, query, weight, told = other
+                    row = f"{place}, head {some[head]}, query {rows.start + query}"
+                    yield "F15", where, f"{row}: the largest weight is {weight:.6g}, {told:.6g} in token_facts"
                     break
 
 

@@ -2,23 +2,32 @@
 
 import hashlib
 import json
-import re
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from attnstore.errors import Damaged, NotAStore, UnsupportedFormat
-from attnstore.format import names
+from attnstore.format import limits, names
+from attnstore.format.json_text import (
+    checked_sha256,
+    count,
+    hexadecimal,
+    mapping,
+    one_of,
+    parsed,
+    reading,
+    text,
+    texts,
+)
+from attnstore.format.listed_paths import check_paths
+from attnstore.format.regular import content
 from attnstore.format.remote import Place, Remote
 from attnstore.format.version import READS_MAJOR
 
 FETCH = "Fetch the store again, or run: attnstore verify"
 
-JSON_BYTES = 64 * 2**20
-"""No manifest is larger; a bigger one is refused unread."""
-
-_HEX = re.compile(r"[0-9a-f]*")
+_NO_HASH = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,7 @@ class PlannedSegment:
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
-    """What store.json says: written once, when the run is planned."""
+    """What store.json says: written once, when the run is planned. `sha256` is that of the file, once it was read."""
 
     format: str
     store_id: str
@@ -73,6 +82,7 @@ class StoreInfo:
     kept: Kept
     facts: Mapping[str, Any]
     segments: tuple[PlannedSegment, ...]
+    sha256: str = field(default="", compare=False)
 
     @property
     def n_examples(self) -> int:
@@ -82,12 +92,17 @@ class StoreInfo:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file of a segment or addition; `path` is relative to it, with forward slashes."""
+    """One file of a segment or addition; `path` is relative to it, with forward slashes.
+
+    `index_crc32c`, of a shard, is the checksum of its index, which its last four bytes hold: it tells one shard from
+    another before all of it was read. None for other files, and in stores that were written without.
+    """
 
     path: str
     bytes: int
     sha256: str
     crc32c: str
+    index_crc32c: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +131,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An immutable list of segments and additions. `content_hash` pins everything that can be read."""
+    """An immutable list of segments and additions. `content_hash` pins every table and map that can be read.
+
+    `store_sha256` is the hash of store.json; None in snapshots that were written without. `dropped` are ids of
+    additions that lie in the folder and are left out on purpose, here and in the snapshots that follow.
+    """
 
     number: int
     parent: int | None
@@ -126,6 +145,8 @@ class Snapshot:
     content_hash: str
     time: str
     tools: Mapping[str, str]
+    store_sha256: str | None = None
+    dropped: tuple[str, ...] = ()
 
 
 def dumps(value: object) -> bytes:
@@ -133,29 +154,24 @@ def dumps(value: object) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def load(path: Place, sha256: str | None = None) -> Any:
-    """The JSON value in a regular file; Damaged where there is none, it has another sha256, or it does not parse."""
-    doing = f"reading {path}"
-    text = path.read_bytes(JSON_BYTES) if isinstance(path, Remote) else _local_bytes(path, doing)
-    if sha256 is not None and (found := hashlib.sha256(text).hexdigest()) != sha256:
-        raise Damaged(doing, f"sha256 {found[:16]}…", f"{sha256[:16]}…", FETCH)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Damaged(doing, f"no valid JSON ({error})", remedy="Fetch the store again") from error
+def load(path: Place, sha256: str | None = None, most: int = limits.JSON_BYTES) -> Any:
+    """The JSON value in a regular file.
+
+    Damaged where there is none, it has more than `most` bytes or another sha256, or it does not parse.
+    """
+    data = _data(path, most)
+    if sha256 is not None and (found := hashlib.sha256(data).hexdigest()) != sha256:
+        raise Damaged(f"reading {path}", f"sha256 {found[:16]}…", f"{sha256[:16]}…", FETCH)
+    return parsed(data, f"reading {path}")
 
 
-def _local_bytes(path: Path, doing: str) -> bytes:
-    if path.is_symlink() or not path.is_file():
-        raise Damaged(doing, "no regular file there", remedy="Fetch the store again")
-    if path.stat().st_size > JSON_BYTES:
-        raise Damaged(doing, f"{path.stat().st_size} bytes", f"{JSON_BYTES} at most")
-    return path.read_bytes()
+def _data(path: Place, most: int) -> bytes:
+    return path.read_bytes(most) if isinstance(path, Remote) else content(path, most)
 
 
 def store_to_json(info: StoreInfo) -> bytes:
     """The text of store.json."""
-    return dumps(asdict(info))
+    return dumps({key: value for key, value in asdict(info).items() if key != "sha256"})
 
 
 def read_store(root: Place) -> StoreInfo:
@@ -164,7 +180,8 @@ def read_store(root: Place) -> StoreInfo:
     doing = f"opening {root}"
     if isinstance(path, Path) and not path.exists():
         raise NotAStore(doing, f"no {names.STORE} there", "the folder of a store", "Make one with: attnstore ingest")
-    value = load(path)
+    data = _data(path, limits.JSON_BYTES)
+    value = parsed(data, f"reading {path}")
     version = value.get("format") if isinstance(value, dict) else None
     if not isinstance(version, str) or not version.partition(".")[0].isdigit():
         raise Damaged(doing, f"format version {version!r}", "a version such as '1.0'")
@@ -172,23 +189,38 @@ def read_store(root: Place) -> StoreInfo:
         raise UnsupportedFormat(
             doing, f"format {version}", f"format {READS_MAJOR}.x", "Install a release of attnstore that reads it"
         )
-    with _reading(path):
+    with reading(path):
         kept = value["kept"]
-        plain: dict[str, Any] = {key: value[key] for key in _TEXTS} | {key: dict(value[key]) for key in _MAPPINGS}
+        plain: dict[str, Any] = {key: text(value[key]) for key in _TEXTS}
+        plain |= {key: mapping(value[key]) for key in _MAPPINGS}
+        for key in ("corpus", "model", "keep"):
+            mapping(plain["recipe"].get(key, {}))
+        texts(plain["facts"].get("tables", []))
+        for key in ("parameters", "distances"):
+            mapping(plain["facts"].get(key, {}))
         return StoreInfo(
             **plain,
-            precision=_one_of(names.PRECISIONS, value["precision"]),
-            kinds={name: _kind(kind) for name, kind in value["kinds"].items() if name in names.KINDS},
+            sha256=hashlib.sha256(data).hexdigest(),
+            precision=one_of(names.PRECISIONS, value["precision"]),
+            kinds={name: _kind(kind) for name, kind in mapping(value["kinds"]).items() if name in names.KINDS},
             kept=Kept(
-                _one_of(("all", "topk", "none"), kept["maps"]),
+                one_of(("all", "topk", "none"), kept["maps"]),
                 _numbers(kept["layers"]),
                 _numbers(kept["heads"]),
-                int(kept["topk"]) if kept["maps"] == "topk" else None,
+                count(kept["topk"], limits.MOST_EXAMPLES, 1) if kept["maps"] == "topk" else None,
             ),
-            segments=tuple(
-                PlannedSegment(int(s["first"]), int(s["stop"]), dict(s["cells"])) for s in value["segments"]
-            ),
+            segments=tuple(_planned(value["segments"])),
         )
+
+
+def _planned(segments: Iterable[Mapping[str, Any]]) -> Iterator[PlannedSegment]:
+    stop = 0
+    for segment in segments:
+        first, before = count(segment["first"], limits.MOST_EXAMPLES), stop
+        stop = count(segment["stop"], limits.MOST_EXAMPLES, first)
+        if first < before:
+            raise ValueError(f"a segment from example {first} on after one that ends at {before}")
+        yield PlannedSegment(first, stop, {name: count(cells) for name, cells in mapping(segment["cells"]).items()})
 
 
 _TEXTS = ("format", "store_id", "title")
@@ -197,7 +229,7 @@ _MAPPINGS = ("recipe", "model", "tokenizer", "parser", "corpus", "facts")
 
 def unit_to_json(unit: Unit) -> bytes:
     """The text of segment.json or addition.json: no time, host or version, so that equal content is equal text."""
-    return dumps({"id": unit.id, "facts": unit.facts, "rows": unit.rows, "files": [asdict(f) for f in unit.files]})
+    return dumps({"id": unit.id, "facts": unit.facts, "rows": unit.rows, "files": [_given(f) for f in unit.files]})
 
 
 def read_unit(root: Place, folder: str, sha256: str | None = None) -> Unit:
@@ -207,87 +239,107 @@ def read_unit(root: Place, folder: str, sha256: str | None = None) -> Unit:
     has not the `sha256` that a snapshot lists.
     """
     path = root / folder / (names.SEGMENT if folder.startswith(f"{names.SEGMENTS}/") else names.ADDITION)
-    value = load(path, sha256)
-    with _reading(path):
+    value = load(path, sha256, limits.UNIT_BYTES)
+    with reading(path):
         files = tuple(
-            File(str(f["path"]), int(f["bytes"]), checked_sha256(f["sha256"]), _hex(f["crc32c"], 8))
+            File(
+                text(f["path"]),
+                count(f["bytes"], limits.FILE_BYTES),
+                checked_sha256(f["sha256"]),
+                hexadecimal(f["crc32c"], 8),
+                hexadecimal(f["index_crc32c"], 8) if f.get("index_crc32c") is not None else None,
+            )
             for f in value["files"]
         )
-        unit = Unit(str(value["id"]), folder, dict(value["facts"]), dict(value["rows"]), files)
+        rows = {table: count(number) for table, number in mapping(value["rows"]).items()}
+        unit = Unit(text(value["id"]), folder, _unit_facts(value["facts"]), rows, files)
         if unit.id != folder.rpartition("/")[2]:
             raise ValueError(f"the id {unit.id!r} in {folder}")
-        seen = set[str]()
-        for file in files:
-            parts = file.path.split("/")
-            if file.path in seen or "\\" in file.path or "\0" in file.path or not {"", ".", ".."}.isdisjoint(parts):
-                raise ValueError(f"the file name {file.path!r}")
-            seen.add(file.path)
+        check_paths((file.path for file in files), str(path).rpartition("/")[2])
     return unit
 
 
+def _unit_facts(value: object) -> dict[str, Any]:
+    facts = mapping(value)
+    for key in ("scope", "segment", "part", "evidence"):
+        text(facts.get(key, ""))
+    texts(facts.get("replaces", []))
+    mapping(facts.get("parameters", {}))
+    return facts
+
+
 def snapshot_to_json(snapshot: Snapshot) -> bytes:
-    """The text of a snapshot."""
-    return dumps(asdict(snapshot))
+    """The text of a snapshot, with its own hash in it."""
+    if snapshot.store_sha256 is None:
+        return dumps(_given(snapshot))
+    text = dumps({**_given(snapshot), "sha256": _NO_HASH})
+    return text.replace(_NO_HASH.encode(), own_sha256(text, _NO_HASH).encode())
+
+
+def own_sha256(text: bytes, sha256: str) -> str:
+    """The sha256 that a snapshot has to name: of its text, with zeros where the text names `sha256`."""
+    return hashlib.sha256(text.replace(sha256.encode(), _NO_HASH.encode())).hexdigest()
 
 
 def read_snapshot(path: Place) -> Snapshot:
-    """The snapshot in a file."""
-    value = load(path)
-    with _reading(path):
+    """The snapshot in a file. Damaged where it is malformed, or names another hash of itself than it has."""
+    data = _data(path, limits.JSON_BYTES)
+    value = parsed(data, f"reading {path}")
+    with reading(path):
+        count(value["number"])
+        mapping(value["tools"])
+        for key in ("store_id", "content_hash", "time"):
+            text(value[key])
         lists = {
-            key: tuple(Reference(str(r["id"]), checked_sha256(r["sha256"])) for r in value[key])
+            key: tuple(Reference(text(r["id"]), checked_sha256(r["sha256"])) for r in value[key])
             for key in ("segments", "additions")
         }
-        for reference in (*lists["segments"], *lists["additions"]):
-            names.checked_identifier(f"reading {path}", reference.id)
-        return Snapshot(**{**_only(Snapshot, value), **lists})
+        dropped = tuple(texts(value.get("dropped", [])))
+        for name in (*(reference.id for key in lists for reference in lists[key]), *dropped):
+            names.checked_identifier(f"reading {path}", name)
+        _check_own_hash(value, data)
+        return Snapshot(**{**_only(Snapshot, {**value, "dropped": ()}), **lists, "dropped": dropped})
 
 
-def checked_sha256(value: object) -> str:
-    """The value, if it is the text of a sha256: 64 lower-case hexadecimal digits. ValueError otherwise."""
-    return _hex(value, 64)
-
-
-def _hex(value: object, digits: int) -> str:
-    if not isinstance(value, str) or len(value) != digits or not _HEX.fullmatch(value):
-        raise ValueError(f"{str(value)[:80]!r}, not {digits} lower-case hexadecimal digits")
-    return value
+def _check_own_hash(value: Mapping[str, Any], data: bytes) -> None:
+    own, store = value.get("sha256"), value.get("store_sha256")
+    # Both or neither: damage to the name of one key must not take the check away.
+    if (own is None) != (store is None):
+        raise ValueError("one of the keys sha256 and store_sha256 without the other")
+    if own is None:
+        return
+    checked_sha256(store)
+    if (found := own_sha256(data, checked_sha256(own))) != own:
+        raise ValueError(f"its sha256 is {found[:16]}…, not {own[:16]}…, which it names")
 
 
 def _kind(value: Mapping[str, Any]) -> Kind:
     for side in (value["queries"], value["keys"]):
-        _one_of(("source", "target"), side)
-    return Kind(**{**_only(Kind, value), "param_groups": _numbers(value["param_groups"]) or ()})
-
-
-def _one_of(allowed: Collection[str], value: str) -> str:
-    if value not in allowed:
-        raise ValueError(f"{value!r}, not one of {', '.join(allowed)}")
-    return value
+        one_of(("source", "target"), side)
+    layers, heads = count(value["layers"], limits.MOST_LAYERS, 1), count(value["heads"], limits.MOST_HEADS, 1)
+    count(value["kv_heads"], heads, 1)
+    count(layers * heads, limits.MOST_MAPS)
+    if not isinstance(value["causal"], bool):
+        raise ValueError(f"causal is {value['causal']!r}")
+    groups = _numbers(value["param_groups"]) or ()
+    if groups and len(groups) != layers:
+        raise ValueError(f"{len(groups)} groups of {layers} layers")
+    return Kind(**{**_only(Kind, value), "param_groups": groups})
 
 
 def _only(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
     # A newer minor version may add keys: pass them over. A missing one raises KeyError.
-    return {name: value[name] for name in kind.__dataclass_fields__}  # type: ignore[attr-defined]
+    return {
+        one.name: value[one.name] if one.default is MISSING else value.get(one.name, one.default)
+        for one in fields(kind)
+    }
+
+
+def _given(value: File | Snapshot) -> dict[str, Any]:
+    """Its keys; one that may be left out only where it has a value."""
+    left_out = {"store_sha256": None, "index_crc32c": None, "dropped": ()}
+    return {name: item for name, item in asdict(value).items() if name not in left_out or item != left_out[name]}
 
 
 def _numbers(value: list[int] | None) -> tuple[int, ...] | None:
-    return None if value is None else tuple(int(number) for number in value)
-
-
-class _reading:  # noqa: N801 - reads as a statement
-    """Turns what a malformed value raises into Damaged."""
-
-    def __init__(self, path: Place) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, KeyError):
-            raise Damaged(f"reading {self.path}", f"no {error} in it", remedy="Fetch the store again") from error
-        if isinstance(error, TypeError | ValueError | OverflowError | AttributeError) and not isinstance(
-            error, Damaged
-        ):
-            raise Damaged(f"reading {self.path}", str(error), remedy="Fetch the store again") from error
+    return None if value is None else tuple(count(number, limits.MOST_MAPS) for number in value)

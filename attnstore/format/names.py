@@ -16,6 +16,9 @@ TAGS = "tags"
 STAGING = ".staging-"
 """Prefix of a folder or file that is still being written; readers pass it over, `gc` removes old ones."""
 
+PLAN = f"{STAGING}plan.json"
+"""What parts of a planned store need beside store.json; a finished run removes it, and `gc` never does."""
+
 KINDS = ("encoder", "decoder", "cross")
 """Attention kinds, in the order in which their cells are planned."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from attnstore.errors import Damaged
+from attnstore.format.regular import opened
 from attnstore.format.remote import REQUESTS, Remote
 
 GAP = 32 * 2**10
@@ -65,16 +66,13 @@ class Folder:
 
 
 class LocalShard:
-    """An open file."""
+    """An open file: a regular one, no link."""
 
     __slots__ = ("_file", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
-        try:
-            self._file = os.open(path, os.O_RDONLY)
-        except FileNotFoundError as error:
-            raise Damaged(f"reading {path}", "it is missing", "a shard of the maps", _REMEDY) from error
+        self._file = opened(path, "a shard of the maps")
 
     def size(self) -> int:
         """Bytes of the shard."""

@@ -21,7 +21,9 @@ from numcodecs import blosc, zstd  # pyright: ignore[reportAttributeAccessIssue]
 from numpy.typing import NDArray
 
 from attnstore.errors import AttnStoreError, Damaged
+from attnstore.format.file_checks import ShardChecks
 from attnstore.format.shard_source import Folder, Shard, Source
+from attnstore.format.unpacked import blosc_size, slack, zstd_most
 
 if TYPE_CHECKING:
     import zarr
@@ -51,17 +53,29 @@ class Shards:
     """The cells of one array [layer, head, cell], each shard one layer's. Threads may share it."""
 
     def __init__(
-        self, source: Path | Source, heads: int, dtype: str, chunk: int, shard: int, codecs: Sequence[str]
+        self,
+        source: Path | Source,
+        heads: int,
+        dtype: str,
+        chunk: int,
+        shard: int,
+        codecs: Sequence[str],
+        checks: ShardChecks | None = None,
     ) -> None:
+        self._checks = checks
         self._source: Source = Folder(source) if isinstance(source, Path) else source
         self._heads, self._dtype = heads, np.dtype(dtype).newbyteorder("<")
         self._chunk, self._shard, self._codecs = chunk, shard, tuple(codecs)
+        self._most = slack(chunk * self._dtype.itemsize)
         self._indexes: OrderedDict[str, NDArray[np.uint64]] = OrderedDict()
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, array: "zarr.Array[Any]", source: Path | Source) -> "Shards | None":
-        """The array in this folder or source; None unless it is laid out as this format's own writer does."""
+    def of(cls, array: "zarr.Array[Any]", source: Path | Source, checks: ShardChecks | None = None) -> "Shards | None":
+        """The array in this folder or source; None unless it is laid out as this format's own writer does.
+
+        `checks` hold each shard against the manifest when it is first used.
+        """
         metadata: Any = array.metadata.to_dict()
         (outer, *others), shape = metadata["codecs"], array.shape
         if others or outer["name"] != "sharding_indexed" or len(shape) != 3:
@@ -83,7 +97,15 @@ class Shards:
             and names in (["blosc", "zstd"], ["blosc"], ["zstd"])
             and keys == {"name": "default", "configuration": {"separator": "/"}}
         )
-        return cls(source, heads, str(array.dtype), given["chunk_shape"][2], shard, names) if is_ours else None
+        if not is_ours:
+            return None
+        return cls(source, heads, str(array.dtype), given["chunk_shape"][2], shard, names, checks)
+
+    def keys(self, layer: slice, head: slice, cell: slice) -> Iterator[str]:
+        """The names of the shards that hold these cells, such as c/0/0/0."""
+        for number in range(layer.start, layer.stop):
+            for shard in range(cell.start // self._shard, -(-cell.stop // self._shard)):
+                yield f"c/{number}/0/{shard}"
 
     def read(self, layer: slice, head: slice, cell: slice, out: NDArray[Any], put: Put) -> None:
         """Put the codes of these cells to `out` [layer, head, cell]; Damaged for a chunk that is not there or sound."""
@@ -120,6 +142,9 @@ class Shards:
                         )
                     if offset + size > length:
                         raise Damaged(f"reading {file.path}", "a chunk beyond its end", f"{length} bytes", _REMEDY)
+                    if size > self._most:
+                        found = f"a chunk of {size} bytes"
+                        raise Damaged(f"reading {file.path}", found, f"{self._most} at most", _REMEDY)
                     own = out[number - layer.start, row - head.start, at + part.start : at + part.stop]
                     yield _Chunk(file, offset, size, part, own)
 
@@ -145,6 +170,8 @@ class Shards:
         data = bytes(shard.read(size, start)) if start >= 0 else b""
         if len(data) != size or google_crc32c.value(data[:-4]) != int.from_bytes(data[-4:], "little"):
             raise Damaged(f"reading {path}", "an index that is not as written", "the index of a shard", _REMEDY)
+        if self._checks is not None:
+            self._checks.check(path, int.from_bytes(data[-4:], "little"))
         index = np.frombuffer(data[:-4], "<u8").reshape(shape)
         with self._lock:
             self._indexes[path] = index
@@ -165,11 +192,13 @@ class Shards:
             put(codes[chunk.part], chunk.out)
 
     def _decode(self, data: Any, room: NDArray[Any]) -> NDArray[Any]:
-        """The codes of a chunk, in `room` or not."""
+        """The codes of a chunk, in `room` or not. What it unpacks to is known before it is unpacked."""
         is_blosc = self._codecs[0] == "blosc"
         if self._codecs[-1] == "zstd":
+            if (most := zstd_most(data)) > slack(room.nbytes):
+                raise ValueError(f"it unpacks to {most} bytes, for a chunk of {room.nbytes}")
             data = zstd.decompress(data)
-        size = int.from_bytes(data[4:8], "little") if is_blosc else len(data)
+        size = blosc_size(data) if is_blosc else len(data)
         if size != room.nbytes:  # with less than a chunk the room would keep codes of the one before it
             raise ValueError(f"it holds {size} bytes, not {room.nbytes}")
         return np.asarray(blosc.decompress(data, room)) if is_blosc else np.frombuffer(data, self._dtype)

@@ -15,7 +15,9 @@ from attnstore.errors import BadInput
 from attnstore.format import names
 from attnstore.format.commit import commit, publish, published, seal, stage
 from attnstore.format.fact_tables import STORED
+from attnstore.format.manifest import Snapshot
 from attnstore.format.parquet import TableWriter
+from attnstore.share.card import write_card
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 
@@ -33,8 +35,8 @@ class Annotated:
 def opened(root: Path, doing: str) -> Iterator[Store]:
     """A finished store at its newest state. BadInput where the ingest has not ended."""
     with open_store(root) as store:
-        store_id, known = store.info.store_id, [unit.id for unit in store.contents.additions]
-    if published(root, names.ADDITIONS) != known:
+        store_id, known = store.info.store_id, store.snapshot
+    if _there(root, known) != {reference.id for reference in known.additions}:
         commit(root, store_id)  # an annotation was interrupted between its last two steps
     with open_store(root) as store:
         there, planned = len(store.contents.segments), len(store.info.segments)
@@ -43,6 +45,11 @@ def opened(root: Path, doing: str) -> Iterator[Store]:
             found, remedy = f"{there} of {planned} segments", "Run its ingest to the end first"
             raise BadInput(doing, found, "a finished store", remedy)
         yield store
+
+
+def _there(root: Path, snapshot: Snapshot) -> set[str]:
+    """The additions in the folder, but for those that the snapshot leaves out on purpose."""
+    return set(published(root, names.ADDITIONS)) - set(snapshot.dropped)
 
 
 def _batches(store: Store, table: str) -> Iterator[pa.RecordBatch]:
@@ -87,7 +94,7 @@ def publish_addition(
     """Write and commit an addition; its id. `parameters` are those of facts that were computed anew.
 
     BadInput where another addition came in between: it would be undone."""
-    root, before = store.contents.folder, [unit.id for unit in store.contents.additions]
+    root, before = store.contents.folder, {reference.id for reference in store.snapshot.additions}
     numbers = (name.partition("-")[0] for name in published(root, names.ADDITIONS))
     number = 1 + max((int(digits) for digits in numbers if digits.isdecimal()), default=0)
     folder = f"{names.ADDITIONS}/{number:06d}-{what}"
@@ -102,7 +109,7 @@ def publish_addition(
                 pq.write_table(writers[name].schema.empty_table(), staging / names.parquet_name(name))
         about = {"scope": "store", "source": dict(source), "replaces": sorted(tables)}
         seal(staging, folder, about if parameters is None else {**about, "parameters": dict(parameters)}, rows)
-        if published(root, names.ADDITIONS) != before or not publish(staging, root, folder):
+        if _there(root, store.snapshot) != before or not publish(staging, root, folder):
             remedy = "Run the same command again"
             raise BadInput(doing, "another addition was made meanwhile", "one at a time", remedy)
     except BaseException:
@@ -111,4 +118,5 @@ def publish_addition(
         shutil.rmtree(staging, ignore_errors=True)
         raise
     commit(root, store.info.store_id)
+    write_card(root)
     return folder.rpartition("/")[2]

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from attnstore.errors import AttnStoreError, BadInput, NoSpace
 from attnstore.format import names
-from attnstore.format.commit import published, snapshots, write_once
+from attnstore.format.commit import make_folder, published, snapshots, write_once
 from attnstore.format.manifest import StoreInfo, read_store, store_to_json
 from attnstore.job.plan import Plan
 from attnstore.job.source import Prepared, Source
 
-PLAN_FILE = f"{names.STAGING}plan.json"
+PLAN_FILE = names.PLAN
 """What parts of a planned store need beside store.json; readers pass it over, and a finished run removes it."""
 
 SPACE_LEFT = 64 * 2**20
@@ -37,8 +37,8 @@ def begin(root: Path, plan: Plan, source: Source, check: Callable[[Sequence[Prep
     if not is_new:
         _same_store(root, read_store(root), plan.info)
     check_space(root, plan, f"ingesting into {root}")
+    make_folder(root)
     if is_new:
-        root.mkdir(parents=True, exist_ok=True)
         try:
             check(list(itertools.islice((x for x in source.examples() if isinstance(x, Prepared)), 2)))
         except BaseException:

@@ -1,13 +1,14 @@
 """This file decides which cells of the maps are stored and where: all, chosen layers and heads, top-k, or none."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnstore.format.arrays import ArraySpec, MapsWriter
-from attnstore.format.manifest import Kind, StoreInfo
+from attnstore.format.manifest import StoreInfo
+from attnstore.format.map_arrays import NO_KEY, map_specs
 from attnstore.format.names import KINDS
 from attnstore.format.quantise import PRECISIONS, encoder
 from attnstore.job.rows import Placed
@@ -41,26 +42,8 @@ class KeepMaps:
                     first[item.number][name] = cells
                     cells += len(frame.queries) * (self.kept.topk or len(frame.keys))
                     rows += len(frame.queries)
-            specs |= self._specs(name, kind, cells, rows)
+            specs |= map_specs(name, kind, self.kept, self.precision.name, cells, rows)
         return first, specs
-
-    def _specs(self, name: str, kind: Kind, cells: int, rows: int) -> dict[str, ArraySpec]:
-        layers, heads = (
-            None if kept is None else tuple(number for number in kept if number < most)
-            for kept, most in ((self.kept.layers, kind.layers), (self.kept.heads, kind.heads))
-        )
-
-        def spec(cells: int, dtype: str, fill: float, meaning: Mapping[str, str]) -> ArraySpec:
-            return ArraySpec(kind.layers, kind.heads, cells, dtype, fill, layers, heads, attributes=meaning)
-
-        codes = {"precision": self.precision.name, "formula": self.precision.formula}
-        if self.kept.topk is None:
-            return {name: spec(cells, self.precision.dtype, self.precision.fill, codes)}
-        return {
-            f"{name}_topk_key": spec(cells, "uint32", 2**32 - 1, {"formula": "key token"}),
-            f"{name}_topk_weight": spec(cells, self.precision.dtype, self.precision.fill, codes),
-            f"{name}_topk_rest": spec(rows, "float32", float("nan"), {"formula": "weight of the row not kept"}),
-        }
 
     def append(
         self, maps: MapsWriter, kind: str, layer: int, weights: Sequence[NDArray[Any]], frames: Sequence[Frame]
@@ -102,7 +85,7 @@ class KeepMaps:
 
     def _append_topk(self, maps: MapsWriter, kind: str, layer: int, found: Largest, topk: int) -> None:
         (heads, queries, n), cells = found.key.shape, found.key.shape[1] * topk
-        key = np.full((heads, queries, topk), 2**32 - 1, np.uint32)
+        key = np.full((heads, queries, topk), NO_KEY, np.uint32)
         weight = np.zeros((heads, queries, topk), np.float32)
         key[:, :, :n], weight[:, :, :n] = found.key, found.weight
         maps.append(f"{kind}_topk_key", layer, key.reshape(heads, cells))

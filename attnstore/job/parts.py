@@ -10,16 +10,16 @@ from typing import Any
 
 from attnstore.errors import BadInput, Damaged
 from attnstore.format import names
-from attnstore.format.commit import commit, published
+from attnstore.format.commit import commit, published, sync, write
 from attnstore.format.manifest import dumps, load, read_store, read_unit
 from attnstore.job.begin import PLAN_FILE, begin, check_space, disk_errors_named
 from attnstore.job.build import Builder, Check, check_source
-from attnstore.job.card import write_card
 from attnstore.job.plan import Plan, make_plan
 from attnstore.job.pool import Alone
 from attnstore.job.recipe import Recipe
 from attnstore.job.run import missing, run_segments
 from attnstore.job.sources import source_for
+from attnstore.share.card import write_card
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 
@@ -136,8 +136,9 @@ def _write(root: Path, plan: Plan, recipe: Recipe, device: str) -> None:
         "digests": list(plan.digests),
     }
     staging = root / f"{PLAN_FILE}-{secrets.token_hex(4)}"
-    staging.write_bytes(dumps(value))
+    write(staging, dumps(value))
     staging.replace(root / PLAN_FILE)
+    sync(root)
 
 
 def _read(root: Path) -> Planned:

@@ -11,7 +11,6 @@ from attnstore.format import names
 from attnstore.format.commit import commit, in_work, published
 from attnstore.job.begin import PLAN_FILE, begin, disk_errors_named
 from attnstore.job.build import Build, Builder, Building, Check, folder_of, located
-from attnstore.job.card import write_card
 from attnstore.job.hands import hands_for
 from attnstore.job.plan import Plan, make_plan
 from attnstore.job.pool import Alone, Pool
@@ -19,6 +18,7 @@ from attnstore.job.recipe import Recipe
 from attnstore.job.segments import segments
 from attnstore.job.source import Source
 from attnstore.job.sources import source_for
+from attnstore.share.card import write_card
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from attnstore.serve.problems import Problem
 from attnstore.serve.published import cited
-from attnstore.show.formats import arrow_bytes, csv_text
+from attnstore.show.formats import arrow_bytes
+from attnstore.store.answer_text import csv_text
 from attnstore.store.result import Result
 
 TYPES = {

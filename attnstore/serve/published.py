@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from attnstore.errors import BadInput
 from attnstore.format import names
 from attnstore.format.commit import tools
+from attnstore.store.cited import shown_model
 from attnstore.store.result import Result
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
@@ -89,20 +90,9 @@ class Published:
         }
 
 
-def shown_model(name: str) -> str:
-    """The name of a model as it is told: of a path, the folder; where it lay when it ran is for nobody else."""
-    if PureWindowsPath(name).is_absolute():
-        return PureWindowsPath(name).name
-    return Path(name).name if Path(name).is_absolute() else name
-
-
 def cited(result: Result) -> dict[str, Any]:
-    """What identifies an answer, as `Result.cite` says it, with the names of models that are told."""
-    found = result.cite()
-    found["model"] = shown_model(found["model"])
-    if other := found.get("compared_with"):
-        found["compared_with"] = {**other, "model": shown_model(other["model"])}
-    return found
+    """What identifies an answer; less than `Result.cite` says, as what was cut has no hash, and headers are short."""
+    return result.origin()
 
 
 def publish(stores: Sequence[tuple[str | None, Path]], **pins: Any) -> dict[str, Published]:

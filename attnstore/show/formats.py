@@ -1,13 +1,9 @@
 """This file writes a table in the formats that other programs read."""
 
-import datetime
-import decimal
 import io
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +11,7 @@ import pyarrow.parquet as pq
 from attnstore.errors import BadInput
 from attnstore.show.cell import written
 from attnstore.show.terminal import is_number, table_text
+from attnstore.store.answer_text import as_json, csv_text, each_row
 
 TEXT_FORMATS = ("table", "csv", "json", "markdown")
 BINARY_FORMATS = ("parquet", "arrow")
@@ -45,18 +42,6 @@ def render(table: pa.Table, format: str, *, max_rows: int = 50) -> str | bytes: 
     raise BadInput("writing the answer", f"the format {format!r}", f"one of {', '.join(FORMATS)}")
 
 
-def csv_text(table: pa.Table) -> str:
-    """A line of names and a line for each row, in full precision.
-
-    Null is an empty field and an empty text is "" in quotes; NaN is nan; lists are JSON.
-    """
-    # Readers skip an empty line, so a null that is alone on its line is written like an empty text.
-    null = '""' if table.num_columns == 1 else ""
-    lines = [",".join(map(_quoted, table.column_names))]
-    lines += [",".join(null if value is None else _csv_field(value) for value in row) for row in _rows(table)]
-    return "\n".join(lines) + "\n"
-
-
 def json_text(table: pa.Table) -> str:
     """An array of row objects, one a line; NaN and the infinities become null, since JSON has no word for them."""
     twice = [name for name, count in Counter(table.column_names).items() if count > 1]
@@ -69,8 +54,8 @@ def json_text(table: pa.Table) -> str:
         )
     names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
     rows = [
-        "{" + ", ".join(f"{name}: {_json(value)}" for name, value in zip(names, row, strict=True)) + "}"
-        for row in _rows(table)
+        "{" + ", ".join(f"{name}: {as_json(value)}" for name, value in zip(names, row, strict=True)) + "}"
+        for row in each_row(table)
     ]
     # Characters that steer a terminal may stand raw in JSON; escaped they mean the same.
     text = "[" + ",".join("\n  " + row for row in rows) + ("\n" if rows else "") + "]\n"
@@ -83,7 +68,7 @@ def markdown_text(table: pa.Table) -> str:
         return "(no columns)\n"
     edge = ["---:" if is_number(column.type) else "---" for column in table.columns]
     lines = [[_markdown(written(name)) for name in table.column_names], edge]
-    lines += [[_markdown(written(value)) for value in row] for row in _rows(table)]
+    lines += [[_markdown(written(value)) for value in row] for row in each_row(table)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -100,50 +85,6 @@ def arrow_bytes(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(out, table.schema) as stream:
         stream.write_table(table)
     return out.getvalue()
-
-
-def _rows(table: pa.Table) -> Iterator[tuple[object, ...]]:
-    """The rows as Python values, a batch at a time, whatever the columns are called."""
-    for batch in table.to_batches(max_chunksize=65_536):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def _json(value: object) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
-
-
-def _plain(value: object) -> object:
-    """The value as JSON knows it."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, decimal.Decimal):
-        # DuckDB gives sums of integers as decimals without a fraction.
-        return int(value) if value == value.to_integral_value() and value.as_tuple().exponent == 0 else float(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, datetime.date | datetime.time):  # a datetime is a date
-        return value.isoformat()
-    return str(value)
-
-
-def _csv_field(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float | decimal.Decimal):
-        return str(value)
-    plain = _plain(value)
-    return _quoted(plain if isinstance(plain, str) else _json(plain))
-
-
-def _quoted(text: str) -> str:
-    is_bare = text and text.strip() == text and not any(mark in text for mark in ',"\r\n')
-    return text if is_bare else '"' + text.replace('"', '""') + '"'
 
 
 def _markdown(text: str) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 
 from attnstore.catalogue.catalogue import bind, find, questions
 from attnstore.errors import BadInput, NotFound
+from attnstore.store.cited import made_of, shown_model
 from attnstore.store.needs import check_needs
 from attnstore.store.result import Provenance, Result
 
@@ -83,11 +84,21 @@ def provenance(
         title=info.title,
         snapshot=snapshot.number,
         content_hash=snapshot.content_hash,
-        model=str(info.model.get("name", "")),
+        model=shown_model(str(info.model.get("name", ""))),
         revision=str(info.model.get("revision") or ""),
         question=None if question is None else question.name,
         source=None if question is None else question.source or None,
         sql=text,
         params=dict(params),
         where=where,
+        made=made_of(store),
+        text=own_text(question),
+        threads=store.threads,
     )
+
+
+def own_text(question: "Question | None") -> str | None:
+    """The whole file of a question that does not ship; None for one that does."""
+    if question is None or question.name in questions():
+        return None
+    return question.path.read_text(encoding="utf-8-sig")

@@ -2,10 +2,10 @@
 
 import importlib.util
 import math
-import os
 import threading
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from attnstore.store.rectangles import Rectangle
 if TYPE_CHECKING:
     import zarr
 
+    from attnstore.format.declared import Guarded
+    from attnstore.format.file_checks import ShardChecks
     from attnstore.format.shards import Put, Shards
     from attnstore.store.places import Places
 
@@ -46,7 +48,8 @@ class Cells:
             for unit in contents.additions
             if unit.facts.get("evidence") in names.ADDED_MAPS
         }
-        self._arrays: dict[tuple[int, str], tuple[zarr.Array[Any], Shards | None]] = {}
+        self._arrays: dict[tuple[int, str], tuple[zarr.Array[Any], Shards | Guarded, ShardChecks]] = {}
+        self._alike: set[tuple[int, str]] | None = None
         self._lock = threading.Lock()
 
     @property
@@ -128,6 +131,11 @@ class Cells:
         """Weight [layer, head, query row] that a store of largest weights did not keep."""
         return self._read(segment, f"{kind}_topk_rest", layer, head, row, "float32", _copy)
 
+    def codes(self, segment: int, name: str, layer: slice, head: slice, cell: slice) -> NDArray[Any]:
+        """The codes [layer, head, cell] of any array as they are stored, bit for bit."""
+        array, _, _ = self._array(segment, name)
+        return self._read(segment, name, layer, head, cell, str(array.dtype), _copy)
+
     def _path(self, segment: int, name: str) -> str:
         return str(self.contents.root / self._unit(segment, name) / names.MAPS / name)
 
@@ -141,56 +149,71 @@ class Cells:
         self, segment: int, name: str, layer: slice, head: slice, cell: slice, dtype: str, put: "Put"
     ) -> NDArray[Any]:
         """The cells [layer, head, cell] of an array, each run of codes put into the result by `put`."""
-        array, shards = self._array(segment, name)
+        from attnstore.format.shards import Shards
+
+        array, reader, checks = self._array(segment, name)
         if cell.stop > array.shape[2]:
             raise Damaged(
                 f"reading {self._path(segment, name)}", f"{array.shape[2]} cells", f"at least {cell.stop}", _REMEDY
             )
+        for key in reader.keys(layer, head, cell):
+            if not checks.lists(path := f"{self._path(segment, name)}/{key}"):  # before room is made for its cells
+                raise Damaged(f"reading {path}", "it is missing", "a shard of the maps", _REMEDY)
         out = np.empty((layer.stop - layer.start, head.stop - head.start, cell.stop - cell.start), dtype)
-        if shards is None:
-            put(self._codes(array, segment, name, layer, head, cell), out)
+        if isinstance(reader, Shards):
+            reader.read(layer, head, cell, out, put)
         else:
-            shards.read(layer, head, cell, out, put)
+            put(self._codes(reader, checks, segment, name, layer, head, cell), out)
         return out
 
     def _codes(
-        self, array: "zarr.Array[Any]", segment: int, name: str, layer: slice, head: slice, cell: slice
+        self,
+        guarded: "Guarded",
+        checks: "ShardChecks",
+        segment: int,
+        name: str,
+        layer: slice,
+        head: slice,
+        cell: slice,
     ) -> NDArray[Any]:
         """Codes [layer, head, cell] of an array that this package did not write, read by zarrs or by zarr-python."""
-        from attnstore.format.arrays import read_cells
-
-        # Zarr takes an absent shard for one of fill values, and the uint8 of one reads as a weight.
-        shard, folder = (array.shards or array.chunks)[2], self._path(segment, name)
-        listed = self.contents.below(self._unit(segment, name), f"{names.MAPS}/{name}")
-        for number in range(layer.start, layer.stop):
-            for index in range(cell.start // shard, -(-cell.stop // shard)):
-                path = f"{folder}/c/{number}/0/{index}"
-                shown = f"c/{number}/0/{index}"
-                if shown not in listed if self.contents.is_remote else not os.path.isfile(path):
-                    raise Damaged(f"reading {path}", "it is missing", "a shard of the maps", _REMEDY)
+        folder = self._path(segment, name)
+        for key in guarded.keys(layer, head, cell):
+            # Zarr takes an absent shard for one of fill values, and the uint8 of one reads as a weight.
+            checks.check(f"{folder}/{key}", None)
         try:
-            return read_cells(array, layer, head, cell)
-        except MemoryError:
+            return guarded.read(layer, head, cell)
+        except (MemoryError, AttnStoreError):
             raise
         except Exception as error:  # every codec has its own kind of error for bytes that it cannot read
-            culprit = _culprit(array, layer, head, cell)
+            culprit = _culprit(guarded, layer, head, cell)
             found = f"a chunk that cannot be decoded ({error})"
             raise Damaged(f"reading {folder}/{culprit}", found, "", _REMEDY) from error
 
-    def _array(self, segment: int, name: str) -> "tuple[zarr.Array[Any], Shards | None]":
+    def _alike_shards(self) -> set[tuple[int, str]]:
+        from attnstore.format.file_checks import alike
+
+        if self._alike is None:
+            self._alike = alike(self.contents.units)
+        return self._alike
+
+    def _array(self, segment: int, name: str) -> "tuple[zarr.Array[Any], Shards | Guarded, ShardChecks]":
         with self._lock:
             if (segment, name) not in self._arrays:
+                from attnstore.format.declared import Guarded
+                from attnstore.format.file_checks import ShardChecks
                 from attnstore.format.shard_source import Address
                 from attnstore.format.shards import Shards
 
                 found, unit = self._open(segment, name), self._unit(segment, name)
                 place = self.contents.root / unit / names.MAPS / name
-                if isinstance(place, Remote):
-                    files = self.contents.below(unit, f"{names.MAPS}/{name}")
-                    source = Address(place, {shard: file.bytes for shard, file in files.items()})
-                    self._arrays[segment, name] = found, Shards.of(found, source)
-                else:
-                    self._arrays[segment, name] = found, Shards.of(found, place)
+                files = self.contents.below(unit, f"{names.MAPS}/{name}")
+                sizes = {shard: file.bytes for shard, file in files.items()}
+                source = Address(place, sizes) if isinstance(place, Remote) else place
+                by_path = {f"{place}/{shard}": file for shard, file in files.items()}
+                checks = ShardChecks(by_path, self._alike_shards(), local=isinstance(place, Path))
+                reader = Shards.of(found, source, checks) or Guarded(found, source)
+                self._arrays[segment, name] = found, reader, checks
             return self._arrays[segment, name]
 
     def _open(self, segment: int, name: str) -> "zarr.Array[Any]":
@@ -199,14 +222,15 @@ class Cells:
         from attnstore.format.declared import open_array
 
         path, unit = self._path(segment, name), self._unit(segment, name)
-        listed = self.contents.below(unit, f"{names.MAPS}/{name}") if self.contents.is_remote else {}
-        metadata = listed.get("zarr.json")
+        metadata = self.contents.below(unit, f"{names.MAPS}/{name}").get("zarr.json")
+        if metadata is None:
+            raise Damaged(f"opening {path}", "no manifest lists it", "an array of the maps", _REMEDY)
         # The pipeline is chosen when an array is opened; set for good, it would change the caller's own arrays.
         is_zarrs = not self.contents.is_remote and importlib.util.find_spec("zarrs")
         with zarr.config.set(_ZARRS if is_zarrs else {}):
             try:
                 # Only what the format allows, before a byte is decoded.
-                found = open_array(self.contents.root / unit, name, metadata.sha256 if metadata else None)
+                found = open_array(self.contents.root / unit, name, metadata.sha256)
             except AttnStoreError:
                 raise
             except Exception as error:
@@ -234,16 +258,14 @@ def _copy(codes: NDArray[Any], out: NDArray[Any]) -> None:
     out[...] = codes
 
 
-def _culprit(array: "zarr.Array[Any]", layer: slice, head: slice, cell: slice) -> str:
+def _culprit(guarded: "Guarded", layer: slice, head: slice, cell: slice) -> str:
     """The shard, as a path below the array, that made a read of these cells fail."""
-    from attnstore.format.arrays import read_cells
-
-    shard = (array.shards or array.chunks)[2]
+    shard = guarded.layout.outer[2]
     for number in range(layer.start, layer.stop):
         for index in range(cell.start // shard, -(-cell.stop // shard)):
             part = slice(max(cell.start, index * shard), min(cell.stop, (index + 1) * shard))
             try:
-                read_cells(array, slice(number, number + 1), head, part)
+                guarded.read(slice(number, number + 1), head, part)
             except Exception:  # the one that is looked for
-                return f"c/{number}/0/{index}"
+                return next(guarded.keys(slice(number, number + 1), head, part))
     return "c"

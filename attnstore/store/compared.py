@@ -10,13 +10,13 @@ import pyarrow as pa
 from attnstore.catalogue.question import Question, Read
 from attnstore.errors import BadQuestion
 from attnstore.format.names import KINDS
-from attnstore.store.computed import Table
 from attnstore.store.database import Database
 from attnstore.store.engine import Engine
 from attnstore.store.map_differences import DEFAULTS, SCHEMA, check_shapes, differences
 from attnstore.store.needs import check_needs
 from attnstore.store.pairs import LEVELS, Pairs, check_pairs, find_pairs
 from attnstore.store.places import PlaceTable
+from attnstore.store.prepared import Table
 
 _HELD = 4
 
@@ -93,9 +93,8 @@ class Compared:
     def _laid_out(self) -> tuple[Database, Pairs]:
         with self._lock:
             if self._base is None:
-                database = Database(
-                    {side: engine.shown() for side, engine in self._engines.items()}, self._engines["a"].walls
-                )
+                a, shown = self._engines["a"], {side: engine.shown() for side, engine in self._engines.items()}
+                database = Database(shown, a.walls, a.threads)
                 try:
                     pairs = find_pairs(database)
                 except BaseException:
@@ -119,7 +118,7 @@ class Compared:
             pairs = pairs.only(places["a"].examples, places["b"].examples)
         shown = {side: engine.shown(tables[side], places.get(side)) for side, engine in self._engines.items()}
         beside = {} if maps is None else {"map_differences": self._differences(pairs, maps, doing)}
-        database = Database(shown, self._engines["a"].walls)
+        database = Database(shown, self._engines["a"].walls, self._engines["a"].threads)
         database.add(_tables(pairs) | beside)
         return database
 

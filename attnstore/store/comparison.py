@@ -79,6 +79,7 @@ class Comparison:
         where the models have other shapes than the question needs, and where no example of one is one of the other.
         """
         from attnstore.catalogue.catalogue import bind, find
+        from attnstore.store.asking import own_text
         from attnstore.store.result import Result
 
         asked = find(question)
@@ -97,7 +98,7 @@ class Comparison:
         used = {name: value for name, value in values.items() if name in asked.sql_params}
         table = database.run(asked.sql, used, doing=doing)
         facts = replace(self._provenance(asked.sql, values), question=asked.name, source=asked.source or None)
-        return Result(table, replace(facts, where=where), asked)
+        return Result(table, replace(facts, where=where, text=own_text(asked)), asked)
 
     def close(self) -> None:
         """Close the connection, and the stores that were opened for it; results that were handed out stay."""

@@ -12,16 +12,14 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from attnstore.errors import BadInput, Damaged, NotAStore, NotFound
+from attnstore.errors import BadInput, Damaged, NotAStore
 from attnstore.format import names
 from attnstore.format.address import check_pinned, is_address, served
 from attnstore.format.cache import Cache
-from attnstore.format.commit import latest
-from attnstore.format.manifest import FETCH, File, Reference, Snapshot, StoreInfo, Unit, load, read_store, read_unit
+from attnstore.format.chosen import chosen
+from attnstore.format.manifest import FETCH, File, Reference, Snapshot, StoreInfo, Unit, read_store, read_unit
+from attnstore.format.packed import is_package, packed
 from attnstore.format.remote import REQUESTS, Place, Remote
-
-HASH_DIGITS = 8
-"""The shortest prefix of a content hash that `expect` takes."""
 
 
 class Contents:
@@ -31,6 +29,7 @@ class Contents:
         self.root, self.info, self.snapshot = root, info, snapshot
         self._cache = cache or (Cache() if isinstance(root, Remote) else None)
         self._units: tuple[Unit, ...] | None = None
+        self._at: dict[str, int] = {}
         self._lock = threading.Lock()
 
     @property
@@ -43,9 +42,11 @@ class Contents:
         with self._lock:
             if self._units is None:
                 self._units = tuple(self._checked_units())
+                self._at = {unit.folder: number for number, unit in enumerate(self._units)}
             return self._units
 
     def _checked_units(self) -> Iterator[Unit]:
+        self._check_listed()
         listed = [
             (folder, reference)
             for folder, references in (
@@ -62,9 +63,28 @@ class Contents:
                 _check_files(self.root, unit)
                 yield unit
 
+    def _check_listed(self) -> None:
+        """Every segment once and in the plan, every addition once; Damaged otherwise."""
+        doing, planned = f"opening {self.root}", len(self.info.segments)
+        for references in (self.snapshot.segments, self.snapshot.additions):
+            seen = set[str]()
+            for name in (reference.id for reference in references):
+                if name in seen:
+                    raise Damaged(doing, f"{name} is listed twice", "each segment and addition once", FETCH)
+                seen.add(name)
+        for reference in self.snapshot.segments:
+            if not names.is_segment_name(reference.id) or int(reference.id) >= planned:
+                raise Damaged(doing, f"the segment {reference.id}", f"one of {planned} in the plan", FETCH)
+
     def _unit(self, listed: tuple[str, Reference]) -> Unit:
         folder, reference = listed
-        return read_unit(self.root, f"{folder}/{reference.id}", reference.sha256)
+        unit = read_unit(self.root, f"{folder}/{reference.id}", reference.sha256)
+        if unit.is_segment:
+            planned = self.info.segments[int(unit.id)]
+            if unit.rows.get("examples", 0) != planned.stop - planned.first:
+                found = f"{unit.rows.get('examples', 0)} examples in segment {unit.id}"
+                raise Damaged(f"opening {self.root}", found, f"{planned.stop - planned.first}, as planned", FETCH)
+        return unit
 
     @property
     def segments(self) -> tuple[Unit, ...]:
@@ -80,7 +100,8 @@ class Contents:
     def folder(self) -> Path:
         """The folder of the store; BadInput where it lies behind an address."""
         if isinstance(self.root, Remote):
-            raise BadInput(f"using {self.root}", "a store behind an address", "a folder", "Copy the store here first")
+            found = "a store behind an address" if is_address(str(self.root)) else "a store in a zip file"
+            raise BadInput(f"using {self.root}", found, "a folder", "Copy it here first: attnstore pull or unpack")
         return self.root
 
     def path(self, unit: Unit, file: File) -> Path:
@@ -96,8 +117,8 @@ class Contents:
 
     def below(self, unit: str, folder: str) -> dict[str, File]:
         """The listed files in `folder` of the segment or addition in the folder `unit`, by their paths below it."""
-        found = next((one for one in self.units if one.folder == unit), None)
-        files = found.files if found else ()
+        units, at = self.units, self._at
+        files = units[at[unit]].files if unit in at else ()
         return {file.path.removeprefix(f"{folder}/"): file for file in files if file.path.startswith(f"{folder}/")}
 
     @property
@@ -139,57 +160,23 @@ def read_contents(
     snapshot is not what it should be. Files are looked at when `units` is first read, or when they are fetched.
     """
     given = served(path) if isinstance(path, str) and is_address(path) else None
-    root = Path(path) if given is None else given.root
+    root: Place = given.root if given is not None else packed(Path(path)) if is_package(path) else Path(path)
     if isinstance(root, Path) and not root.is_dir():
         raise NotAStore(
             f"opening {root}", "no folder there", "the folder of a store", "Make one with: attnstore ingest"
         )
     info = read_store(root)
-    if tag is not None:
-        if snapshot is not None:
-            raise BadInput(f"opening {root}", f"both snapshot={snapshot} and tag={tag!r}", "one of them")
-        snapshot = _tagged(root, tag)
-    found = latest(root, snapshot)
+    found = chosen(root, snapshot, tag, expect)
     if given is not None:
         check_pinned(given, found.content_hash)
     if found.store_id != info.store_id:
         raise Damaged(
             f"opening {root}", f"snapshot {found.number} of another store, {found.store_id}", info.store_id, FETCH
         )
-    if expect is not None:
-        _check_hash(root, found, expect)
+    if found.store_sha256 not in (None, info.sha256):
+        place = f"reading {root / names.STORE}"
+        raise Damaged(place, f"sha256 {info.sha256[:16]}…", f"{str(found.store_sha256)[:16]}…", FETCH)
     return Contents(root, info, found)
-
-
-def _tagged(root: Place, tag: str) -> int:
-    if isinstance(root, Remote):
-        raise NotFound(f"opening {root}", f"no tag {tag!r}", "snapshot= or expect=; an address tells no tags")
-    path = root / names.TAGS / f"{names.checked_identifier(f'opening {root} at a tag', tag)}.json"
-    if not path.exists():
-        known = sorted(place.stem for place in path.parent.glob("*.json")) if path.parent.is_dir() else []
-        raise NotFound(
-            f"opening {root}", f"no tag {tag!r}", f"one of {', '.join(known)}" if known else "a tag; it has none"
-        )
-    value = load(path)
-    number = value.get("snapshot") if isinstance(value, dict) else None
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise Damaged(f"reading {path}", f"snapshot {number!r}", "the number of a snapshot", FETCH)
-    return number
-
-
-def _check_hash(root: Place, snapshot: Snapshot, expect: str) -> None:
-    wanted = expect.strip().lower().removeprefix("sha256:")
-    if len(wanted) < HASH_DIGITS or not set(wanted) <= set("0123456789abcdef"):
-        raise BadInput(
-            f"opening {root}", f"expect={expect!r}", f"{HASH_DIGITS} hexadecimal digits or more of a content hash"
-        )
-    if not snapshot.content_hash.startswith(wanted):
-        raise Damaged(
-            f"opening {root}",
-            f"snapshot {snapshot.number} has the content hash {snapshot.content_hash}",
-            f"one that starts with {wanted}",
-            "Pin the snapshot that was meant with snapshot= or tag=, or fetch the store that was cited",
-        )
 
 
 def _check_files(root: Path, unit: Unit) -> None:

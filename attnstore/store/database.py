@@ -1,7 +1,6 @@
 """This file runs SQL over one store, or over two in one connection."""
 
 import threading
-import warnings
 from collections.abc import Mapping
 
 import duckdb
@@ -26,9 +25,6 @@ _CONFIG: Config = {
 
 _BATCH_ROWS = 2048
 
-# Copying a bounded answer once more costs less than binding its statement twice.
-warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
-
 
 class Database:
     """One in-memory DuckDB over one snapshot, or two. Every call runs on a cursor of its own, so threads may share it.
@@ -37,10 +33,13 @@ class Database:
     catalogues of these names: `a.words`, `a.stored.words`.
     """
 
-    def __init__(self, shown: Shown | Mapping[str, Shown], walls: Walls | None = None) -> None:
+    def __init__(
+        self, shown: Shown | Mapping[str, Shown], walls: Walls | None = None, threads: int | None = None
+    ) -> None:
         self._lock = threading.Lock()
         self._added: set[str] = set()
-        self._connection = duckdb.connect(":memory:", config=_CONFIG | (walls.config() if walls else {}))
+        own: Config = {} if threads is None else {"threads": threads}
+        self._connection = duckdb.connect(":memory:", config=_CONFIG | own | (walls.config() if walls else {}))
         self._reached = Reached(self._connection.cursor())
         stores = {"": shown} if isinstance(shown, Shown) else shown
         if walls is not None:

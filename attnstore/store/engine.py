@@ -27,8 +27,14 @@ if TYPE_CHECKING:
 class Engine:
     """Reads one snapshot. Threads may share it."""
 
-    def __init__(self, contents: Contents, walls: "Walls | None" = None, prepared: "Prepared | None" = None) -> None:
-        self.contents, self.walls, self.prepared = contents, walls, prepared
+    def __init__(
+        self,
+        contents: Contents,
+        walls: "Walls | None" = None,
+        prepared: "Prepared | None" = None,
+        threads: int | None = None,
+    ) -> None:
+        self.contents, self.walls, self.prepared, self.threads = contents, walls, prepared, threads
         self.files = ParquetFiles(contents)
         self.cells = Cells(contents)
         self.frames = Frames(self.files)
@@ -52,7 +58,7 @@ class Engine:
 
         With `places`, it shows nothing but their examples.
         """
-        return Database(self.shown(tables, places), self.walls)
+        return Database(self.shown(tables, places), self.walls, self.threads)
 
     def shown(self, tables: Mapping[str, pa.Table] | None = None, places: PlaceTable | None = None) -> Shown:
         """What a database shows of the store: with these tables in the place of stored ones, and these examples."""

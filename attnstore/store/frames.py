@@ -64,8 +64,11 @@ class Frames:
         if not paths:
             return None
         condition = (pc.field("example") >= first) & (pc.field("example") < stop)
-        read = (pq.read_table(path, columns=columns, filters=condition, use_threads=False) for path in paths)
-        return pa.concat_tables(read)
+        try:
+            read = (pq.read_table(path, columns=columns, filters=condition, use_threads=False) for path in paths)
+            return pa.concat_tables(read)
+        except (OSError, ValueError, MemoryError, pa.ArrowException) as error:  # pages that do not decode
+            raise Damaged(f"reading {table} of segment {segment}", str(error)[:300], "pages of a table") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +98,15 @@ def _side(side: str, tokens: pa.Table | None, words: pa.Table | None, first: int
         return _Side(side, first, np.zeros(stop - first + 1, np.int64), n_words, {})
     own = tokens.filter(pc.equal(tokens["side"], side)).sort_by([("example", "ascending"), ("token", "ascending")])
     starts = np.searchsorted(own["example"].to_numpy(), np.arange(first, stop + 1))
+    numbers, words_of = own["token"].to_numpy(), own["word"].fill_null(-1).to_numpy()
+    if (numbers != np.arange(len(own)) - np.repeat(starts[:-1], np.diff(starts))).any() or (words_of < -1).any():
+        raise Damaged(f"reading the {side} tokens", "numbers of tokens or words that leave some out", "0, 1, 2, …")
     special = own["special"]
     columns = {
         "special": pc.is_valid(special),
         "cls": pc.equal(special, "cls").fill_null(False),
         "sep": pc.equal(special, "sep").fill_null(False),
         "punct": own["punct"],
-        "word": own["word"].fill_null(-1),
     }
-    return _Side(side, first, starts, n_words, {name: column.to_numpy() for name, column in columns.items()})
+    arrays = {name: column.to_numpy() for name, column in columns.items()}
+    return _Side(side, first, starts, n_words, {**arrays, "word": words_of})

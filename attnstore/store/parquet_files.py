@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import google_crc32c
-
 from attnstore.errors import Damaged
 from attnstore.format import names
 from attnstore.format.fact_tables import ANNOTATIONS, COMPUTED, DECLARED, FROM_MAPS
-from attnstore.format.manifest import File, Unit
+from attnstore.format.file_checks import check_file
+from attnstore.format.manifest import FETCH, File, Unit
+from attnstore.format.parquet import table_faults
 from attnstore.store.contents import Contents
 from attnstore.store.held import Budget
 from attnstore.store.walls import url
@@ -20,7 +20,6 @@ FACT_TABLES = ("head_facts", "token_facts", "token_masses", "word_facts", *COMPU
 """Tables that a reduction can fill anew from the maps."""
 
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
-_BLOCK = 2**20
 _WHOLE = "*"
 
 
@@ -118,25 +117,14 @@ class ParquetFiles:
                     continue
             # Outside the lock: two threads may read one file twice, but none waits for the other.
             try:
-                self._check(path, file)
+                check_file(path, file)
             except Damaged:
                 if not self.contents.fetch([(unit, file)], anew=True):
                     raise
-                self._check(path, file)  # the copy that was kept had been spoilt
+                check_file(path, file)  # the copy that was kept had been spoilt
+            table = file.path.removesuffix(".parquet")
+            # Its bytes are as the manifest says; whether they are such a table, only its footer tells.
+            if fault := next(table_faults(path, table, unit.rows.get(table)), None):
+                raise Damaged(f"reading {path}", fault, f"the table {table}", FETCH)
             with self._lock:
                 self._checked.add(path)
-
-    def _check(self, path: Path, file: File) -> None:
-        crc = size = 0
-        doing, remedy = f"reading {path}", "Fetch the store again, or run: attnstore verify"
-        try:
-            with path.open("rb") as opened:
-                while block := opened.read(_BLOCK):
-                    crc = google_crc32c.extend(crc, block)
-                    size += len(block)
-        except OSError as error:
-            raise Damaged(doing, str(error.strerror), f"a file of {file.bytes} bytes", remedy) from error
-        if size != file.bytes:
-            raise Damaged(doing, f"{size} bytes", f"{file.bytes} bytes", remedy)
-        if f"{crc:08x}" != file.crc32c:
-            raise Damaged(doing, f"crc32c {crc:08x}", f"crc32c {file.crc32c}", remedy)

@@ -171,4 +171,6 @@ class PlaceTable:
         order = np.flatnonzero(held)[np.argsort(cell[held], kind="stable")]
         columns = (np.asarray(column)[order].astype(np.int64) for column in (queries, width, cell))
         n_rows, n_keys, first = columns
+        if len(first) and min(n_rows.min(), n_keys.min(), first.min() + 1) < 1:
+            raise Damaged("reading where the maps lie", f"a map of less than nothing in segment {segment}", "cells")
         return Places(segment, kind, self.examples[order], np.zeros(len(order), np.int64), n_rows, n_keys, first)

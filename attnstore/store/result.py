@@ -1,8 +1,9 @@
 """This file is what an answer is handed over as: an Arrow table that knows where it comes from."""
 
+import hashlib
 import html
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from attnstore.errors import BadInput, NotFound
 from attnstore.format.commit import tools
+from attnstore.store.answer_text import csv_text
 from attnstore.store.optional import optional
 
 if TYPE_CHECKING:
@@ -18,13 +20,16 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 _CITED = ("attnstore", "duckdb", "pyarrow", "zarr")
+_BESIDE = ("made", "text", "threads")
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """Where an answer comes from: the store, its state, and what was asked.
 
-    `compared_with` is the second store of a comparison: what identifies it, by the names of the fields above.
+    `compared_with` is the second store of a comparison: what identifies it, by the names of the fields above. `made`
+    is what `attnstore.store.cited.made_of` says of the store, `text` the whole file of a question that does not ship,
+    and `threads` how many DuckDB had, None for one a core.
     """
 
     store_id: str
@@ -39,6 +44,9 @@ class Provenance:
     params: Mapping[str, object]
     where: str | None = None
     compared_with: Mapping[str, object] | None = None
+    made: Mapping[str, object] = field(default_factory=dict)
+    text: str | None = None
+    threads: int | None = None
 
 
 class Result:
@@ -145,15 +153,27 @@ class Result:
         return draw(panels(self, wanted), ax)
 
     def cite(self) -> dict[str, Any]:
-        """What identifies this answer: store, content hash, model, question, SQL, parameters and versions.
+        """What identifies this answer, and is enough to ask for it again: see docs/citing.md.
+
+        `origin`, how the store was made, the number of rows, and `answer_sha256`: the sha256 of the answer as CSV, as
+        `attnstore ask --format csv` writes it. The sums of several threads may differ in their last digit; open
+        the store with `threads=1` for an answer that comes back to the bit, as `attnstore cite` does.
+        """
+        facts, written = self.provenance, csv_text(self.table).encode("utf-8", "surrogatepass")
+        own = {"text": facts.text} if facts.text is not None else {}
+        answer = {"rows": len(self), "answer_sha256": hashlib.sha256(written).hexdigest()}
+        return self.origin() | own | dict(facts.made) | {"threads": facts.threads} | answer
+
+    def origin(self) -> dict[str, Any]:
+        """Store, content hash, model, question, SQL, parameters and versions.
 
         The answer of a comparison has the second store under `compared_with`.
         """
         facts = self.provenance
-        cited = {name: getattr(facts, name) for name in facts.__slots__}
+        cited = {name: getattr(facts, name) for name in facts.__slots__ if name not in _BESIDE}
         if facts.compared_with is None:
             del cited["compared_with"]
-        return cited | {"versions": {name: version for name, version in tools().items() if name in _CITED}}
+        return cited | {"versions": cited_versions()}
 
     def __repr__(self) -> str:
         head = self.table.slice(0, _SHOWN)
@@ -189,17 +209,22 @@ class Result:
 _KEYS = ("layer", "head")
 
 
+def cited_versions() -> dict[str, str]:
+    """Versions of the packages that an answer may depend on."""
+    return {name: version for name, version in tools().items() if name in _CITED}
+
+
 def _plain(table: pa.Table) -> pa.Table:
     """The table with whole decimals as int64 and others as float64: DuckDB sums integers into decimals of 38 digits."""
-    for index, field in enumerate(table.schema):
-        if not pa.types.is_decimal(field.type):
+    for index, column_field in enumerate(table.schema):
+        if not pa.types.is_decimal(column_field.type):
             continue
-        kind = pa.int64() if field.type.scale == 0 else pa.float64()
+        kind = pa.int64() if column_field.type.scale == 0 else pa.float64()
         try:
             column = table.column(index).cast(kind)
         except pa.ArrowInvalid:  # a sum beyond 64 bits stays a decimal
             continue
-        table = table.set_column(index, pa.field(field.name, kind), column)
+        table = table.set_column(index, pa.field(column_field.name, kind), column)
     return table
 
 

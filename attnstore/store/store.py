@@ -27,28 +27,42 @@ if TYPE_CHECKING:
 
 
 def open(  # noqa: A001 - `attnstore.open` reads as it should
-    path: str | Path, *, snapshot: int | None = None, tag: str | None = None, expect: str | None = None
+    path: str | Path,
+    *,
+    snapshot: int | None = None,
+    tag: str | None = None,
+    expect: str | None = None,
+    threads: int | None = None,
 ) -> "Store":
-    """The store in a folder or behind an address, at its newest snapshot, or at the one that `snapshot` or `tag` names.
+    """The store in a folder, behind an address or in a zip file of `attnstore pack`, which is read in place.
+
+    It is opened at its newest snapshot, or at the one that `snapshot` or `tag` names.
 
     `expect` is the content hash that the store must have, or its first eight digits or more. Before the first table or
-    map of a folder is read, every listed file is checked to exist with its recorded size.
+    map of a folder is read, every listed file is checked to exist with its recorded size. `threads` is how many DuckDB
+    uses, None for one a core; with 1 sums are added in one order, so that answers are equal to the last digit.
 
-    An address is that of a store in a service, "https://HOST/stores/NAME", or of its files, "https://HOST/files/HASH";
-    the variable ATTNSTORE_TOKEN holds the token of a service that asks for one. A table is fetched whole when it is
-    first used and kept in the folder ATTNSTORE_CACHE; of maps only the parts that are asked for are fetched. Needs the
-    extra `remote`.
+    An address is that of a store in a service, "https://HOST/stores/NAME", or of its files, "https://HOST/files/HASH",
+    where the variable ATTNSTORE_TOKEN holds the token if one is asked for; "s3://BUCKET/FOLDER", with keys from the
+    variables AWS_…; or "hf://datasets/OWNER/NAME" of the Hugging Face Hub. A table is fetched whole when it is
+    first used and kept in the folder ATTNSTORE_CACHE; of maps only the parts that are asked for are fetched.
 
     Raises NotAStore, UnsupportedFormat, NotFound, BadInput, Damaged or MissingExtra.
     """
-    return Store(read_contents(path, snapshot=snapshot, tag=tag, expect=expect))
+    return Store(read_contents(path, snapshot=snapshot, tag=tag, expect=expect), threads=threads)
 
 
 class Store:
     """One model's attention over one corpus, as one snapshot sees it. Threads may share it; close it, or use `with`."""
 
-    def __init__(self, contents: Contents, walls: "Walls | None" = None, prepared: "Prepared | None" = None) -> None:
-        self.contents, self._walls, self._prepared = contents, walls, prepared
+    def __init__(
+        self,
+        contents: Contents,
+        walls: "Walls | None" = None,
+        prepared: "Prepared | None" = None,
+        threads: int | None = None,
+    ) -> None:
+        self.contents, self._walls, self._prepared, self.threads = contents, walls, prepared, threads
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._closed = False
@@ -170,7 +184,7 @@ class Store:
             if self._engine is None:
                 from attnstore.store.engine import Engine
 
-                self._engine = Engine(self.contents, self._walls, self._prepared)
+                self._engine = Engine(self.contents, self._walls, self._prepared, self.threads)
                 # DuckDB complains at the end of Python about connections that nobody closed.
                 weakref.finalize(self, self._engine.close)
             return self._engine

@@ -49,7 +49,7 @@ def test_every_command_runs_as_a_process(tmp_path: Path) -> None:
         ["sql", store, "select label from examples where example = 0", "--format", "json"],
         ["compare", "compare/cosine", store, store, "--format", "json"],
         ["show", store, 0, "--layer", 0, "--head", 0],
-        ["export", "patterns/maps", store, "-o", tmp_path / "maps.parquet", "size=2"],
+        ["export", store, tmp_path / "maps.parquet", "--question", "patterns/maps", "size=2"],
         ["verify", store, "--deep", "--format", "json"],
         ["doctor", "--format", "json"],
     ):

@@ -45,7 +45,7 @@ def test_refresh_refuses_what_is_not_there(store: Path, words: list[str], error:
 
 def test_export_writes_what_ask_answers(store: Path, tmp_path: Path) -> None:
     target = tmp_path / "probe.parquet"
-    result = good("export", "probe/features", store, "-o", target, "--at-a-time", "1", "pieces=first")
+    result = good("export", store, target, "--question", "probe/features", "--at-a-time", "1", "pieces=first")
     assert result.stdout == ""
     with attnstore.open(store) as opened:
         expected = opened.ask("probe/features", pieces="first").to_arrow()
@@ -57,21 +57,21 @@ def test_export_takes_a_condition_and_a_snapshot(store: Path, tmp_path: Path) ->
     good("refresh", store, "pair_rows", "pieces=first")
     for name, options in (("new", []), ("old", ["--snapshot", "1"])):
         target = tmp_path / f"{name}.parquet"
-        good("export", "probe/features", store, "-o", target, "--where", "name = 's2'", *options)
+        good("export", store, target, "--question", "probe/features", "--where", "name = 's2'", *options)
         assert set(pq.read_table(target)["example"].to_pylist()) == {2}
     assert pq.read_table(tmp_path / "new.parquet").num_rows == pq.read_table(tmp_path / "old.parquet").num_rows
 
 
 def test_export_refuses_an_answer_over_all_examples(store: Path, tmp_path: Path) -> None:
-    result = invoke("export", "heads/entropy", store, "-o", tmp_path / "x.parquet")
+    result = invoke("export", store, tmp_path / "x.parquet", "--question", "heads/entropy")
     assert isinstance(result.exception, BadInput)
     assert "attnstore ask" in str(result.exception)
     assert not (tmp_path / "x.parquet").exists()
 
 
 def test_export_without_a_file_is_wrong_usage(store: Path) -> None:
-    assert invoke("export", "probe/features", store).exit_code == 2
-    assert invoke("export", "probe/features", store, "-o", "x", "--at-a-time", "0").exit_code == 2
+    assert invoke("export", store, "--question", "probe/features").exit_code == 2
+    assert invoke("export", store, "x", "--question", "probe/features", "--at-a-time", "0").exit_code == 2
 
 
 def test_ask_where_counts_only_those_examples(store: Path) -> None:

@@ -143,7 +143,7 @@ def test_new_folders_are_synced_in_the_one_above_them(
     tiny_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr(commit_module, "_sync", synced.append)
+    monkeypatch.setattr(commit_module, "sync", synced.append)
     root = tmp_path / "new.attn"
     root.mkdir()
     staging = stage(root, "segments/000000")
@@ -151,4 +151,4 @@ def test_new_folders_are_synced_in_the_one_above_them(
     publish(staging, root, "segments/000000")
     assert synced[-2:] == [root / "segments", root]
     write_once(root / "snapshots/00000001.json", b"{}")
-    assert synced[-2:] == [root / "snapshots", root]
+    assert synced[-2:] == [root, root / "snapshots"]

@@ -20,6 +20,7 @@ from attnstore.catalogue.catalogue import questions
 from attnstore.store.comparison import compare
 from attnstore.store.result import Result
 from attnstore.store.store import open as open_store
+from tests.golden import released
 from tests.golden.evidence import add_evidence
 from tests.store.making import ENCODER, Floats, Made, make_store, random_examples, random_maps
 
@@ -191,7 +192,10 @@ def _written(value: object) -> str:
 
 
 def main(names: Iterable[str]) -> None:
-    """Write the answers of these questions, or of all."""
+    """Write the answers of these questions, or of all; without names, the store of a new format version as well."""
+    names = list(names)
+    if not names:
+        released.add()  # those that are there stay
     with tempfile.TemporaryDirectory() as place, Golden(Path(place)) as golden:
         for question in sorted(names) or sorted(questions()):
             target = path(question)

@@ -154,7 +154,7 @@ class Stores:
         self.store(store)
         with contextlib.chdir(self.folder):
             words = shlex.split(command)[1:]
-            file = Path(words[words.index("-o") + 1])
+            file = Path(words[2])
             file.unlink(missing_ok=True)  # an export replaces nothing
             group.main(words, standalone_mode=False)
             script = [sys.executable, str(ROOT / "docs" / "probe.py"), str(file)]

@@ -15,6 +15,7 @@ from attnstore.format.manifest import Kept, Kind
 from attnstore.format.shards import Shards
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
+from tests.forging import repin
 from tests.store.making import ENCODER, KINDS, Made, Text, largest, make_store, random_examples, random_maps, stored
 
 Columns = dict[str, NDArray[Any]]
@@ -256,8 +257,8 @@ def pipeline(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def test_all_pipelines_read_the_same(folder: Path, made: list[Made], expected: Columns, pipeline: str) -> None:
     with open_store(folder) as store:
         same(store, expected, "layer = 1", expected["layer"] == 1, ["weight"])
-        ((array, shards), *_) = store.engine.cells._arrays.values()
-        assert (shards is not None) == (pipeline == "shards")
+        ((array, shards, _), *_) = store.engine.cells._arrays.values()
+        assert isinstance(shards, Shards) == (pipeline == "shards")
         assert ("Zarrs" in type(array._async_array.codec_pipeline).__name__) == (pipeline == "zarrs")
 
 
@@ -307,9 +308,9 @@ def test_a_shard_that_vanishes_after_opening_is_damage(made: list[Made], tmp_pat
 
 def test_an_array_of_another_shape_is_damage(made: list[Made], tmp_path: Path) -> None:
     root = make_store(tmp_path / "shape.attn", made)
-    with open_store(root) as store:
-        meta = root / "segments/000000/maps.zarr/encoder/zarr.json"
-        meta.write_text(meta.read_text().replace('"shape": [\n    2,', '"shape": [\n    3,'))
+    meta = root / "segments/000000/maps.zarr/encoder/zarr.json"
+    meta.write_text(meta.read_text().replace('"shape": [\n    2,', '"shape": [\n    3,'))
+    with open_store(repin(root, files=True)) as store:
         with pytest.raises(Damaged, match=r"\[3, 3, ") as caught:
             store.sql("select sum(weight) from attention")
         assert caught.value.expected == "float16 [2, 3, cells]"

@@ -15,6 +15,7 @@ from attnstore.errors import AttnStoreError, BadInput, BadQuestion, Damaged, Not
 from attnstore.format.commit import commit, publish, seal, stage
 from attnstore.format.manifest import Kept, Kind
 from attnstore.format.parquet import TableWriter
+from attnstore.store import parquet_files
 from attnstore.store.store import Store
 from attnstore.store.store import open as open_store
 from tests.store.making import Made, make_store, random_examples
@@ -198,7 +199,7 @@ def test_a_file_whose_footer_is_spoilt_is_named(folder: Path, tmp_path: Path) ->
 
 def test_a_file_is_checked_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql("from words")
-    monkeypatch.setattr(store.engine.files, "_check", lambda *_: pytest.fail("checked again"))
+    monkeypatch.setattr(parquet_files, "check_file", lambda *_: pytest.fail("checked again"))
     store.sql("from words")
 
 

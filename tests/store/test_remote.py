@@ -20,7 +20,7 @@ pytest.importorskip("obstore")
 import httpx
 from obstore.store import HTTPStore
 
-from attnstore.errors import BadInput, Damaged, MissingExtra, NotAStore, NotFound
+from attnstore.errors import BadInput, Damaged, NotAStore, NotFound
 from attnstore.format.address import ABOUT_BYTES, is_address
 from attnstore.format.arrays import read_cells
 from attnstore.format.cache import Cache
@@ -409,7 +409,7 @@ def test_commands_that_read_take_an_address(server: Running, tiny_store: Path, o
     assert rows("compare", "compare/cosine", tiny_store, f"{server.url}/stores/other") == (
         rows("compare", "compare/cosine", tiny_store, other)
     )
-    good("export", "probe/features", address, "-o", tmp_path / "features.parquet", "pieces=first")
+    good("export", address, tmp_path / "features.parquet", "--question", "probe/features", "pieces=first")
     assert (tmp_path / "features.parquet").stat().st_size > 0
 
 
@@ -424,12 +424,6 @@ def test_commands_that_need_a_folder_refuse_an_address(server: Running) -> None:
 def test_a_folder_is_no_address() -> None:
     assert [is_address(place) for place in ("http://a/b", "HTTPS://a", "s3://a/b", "hf://a")] == [True] * 4
     assert not any(map(is_address, ("a.attn", "/a//b", "C:\\a", "C://a", "./http://a", Path("http://a"))))
-
-
-def test_without_obstore_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "obstore.store", None)
-    with pytest.raises(MissingExtra, match=r"attnstore\[remote\]"):
-        open_store("http://127.0.0.1:1/stores/tiny")
 
 
 def test_maps_of_another_layout_are_read_through_zarr(

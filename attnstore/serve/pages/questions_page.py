@@ -209,7 +209,7 @@ def _cited(answer: Asked, store: Published, address: str) -> dict[str, str]:
     )
     return {
         "line": line,
-        "json": json.dumps(answer.result.cite(), ensure_ascii=False, indent=2, default=str),
+        "json": json.dumps(answer.result.origin(), ensure_ascii=False, indent=2, default=str),
         "address": address,
         "licence": str(store.store.info.corpus.get("licence") or ""),
     }
