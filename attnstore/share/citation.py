@@ -24,7 +24,8 @@ _LATEX = {
 }
 """BibTeX counts every brace, escaped or not, so none stands alone."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
+"""Controls, ends of lines, and marks that turn the direction of reading: a line would not say what it seems to."""
 
 
 def of_store(store: "Store") -> dict[str, Any]:
