@@ -194,7 +194,7 @@ def _drop_array(root: Path) -> None:
     shutil.rmtree(root / "additions/gradient-maps.000000/maps.zarr/encoder_gradient")
 
 
-@pytest.mark.parametrize(("damage", "found"), [(_drop_shape, "of shape"), (_drop_array, "no regular file")])
+@pytest.mark.parametrize(("damage", "found"), [(_drop_shape, "of shape"), (_drop_array, "it is missing")])
 def test_verify_finds_arrays_that_do_not_fit_the_segment(
     tmp_path: Path, stored: Path, damage: Callable[[Path], None], found: str
 ) -> None:
