@@ -150,7 +150,7 @@ def test_its_address_stands_where_the_folder_of_another_does(remote: Store, serv
     assert address in repr(remote)
     with pytest.raises(NotFound, match=f"reading {address}"):
         remote.checked_kind("decoder")
-    with pytest.raises(BadInput, match="Copy the store here first"):
+    with pytest.raises(BadInput, match="Copy it here first"):
         _ = remote.contents.folder
 
 
